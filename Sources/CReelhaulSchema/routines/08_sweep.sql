@@ -124,9 +124,10 @@ begin
   return next;
 end $$;
 
--- Whether a claim of 60 seconds is over. One that ends long after its time is from before the clock was set back.
-create function claim_is_over(claimed_until timestamptz) returns boolean language sql stable as $$
-  select claimed_until not between now() and now() + interval '120 s'
+-- Whether a lease or claim of so many seconds is over. One that ends long after its time is from before the clock was set
+-- back.
+create function is_over(until timestamptz, seconds int) returns boolean language sql stable as $$
+  select until not between now() and now() + make_interval(secs => 2 * seconds)
 $$;
 
 -- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds; none of the busy lines, which
@@ -143,7 +144,7 @@ begin
         from worker w
         join cleanup c on c.run_at <= now()
        where w.id = claimer and not w.dead and w.lease_until > now()
-         and claim_is_over(c.claimed_until) and c.kind = any(w.kinds)
+         and is_over(c.claimed_until, 60) and c.kind = any(w.kinds)
          and (c.storage = '' or c.storage = any(w.volume_names))
          and (c.source_storage = '' or c.source_storage = any(w.volume_names))
          and not exists (

@@ -1,12 +1,12 @@
 -- Gives a driver up to `most` unfinished operations that no other one holds, for some seconds; the oldest first. With
--- `only_one`, just that one. A lease that ends long after its time is from before the clock was set back, and is over.
+-- `only_one`, just that one.
 create function take_operations(its_driver uuid, seconds int, most int, only_one uuid) returns setof operation
 language sql as $$
   update operation set driver = its_driver, lease_until = now() + make_interval(secs => seconds)
    where id = any(array(
      select id from operation
       where finished_at is null
-        and (driver = its_driver or lease_until not between now() and now() + make_interval(secs => 2 * seconds))
+        and (driver = its_driver or is_over(lease_until, seconds))
         and (only_one is null or id = only_one)
       order by created_at limit most for update skip locked))
   returning *

@@ -33,7 +33,7 @@ begin
        cross join lateral (
          select h.task_id, h.sequence, h.run_at
            from hook_delivery h
-          where h.host = p.host and h.run_at <= now() and h.gave_up_at is null and claim_is_over(h.claimed_until)
+          where h.host = p.host and h.run_at <= now() and h.gave_up_at is null and is_over(h.claimed_until, 60)
             and not exists (
               select from hook_delivery e
                where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
@@ -42,7 +42,7 @@ begin
     chosen as (
       select h.task_id, h.sequence
         from due d join hook_delivery h on h.task_id = d.task_id and h.sequence = d.sequence
-       where claim_is_over(h.claimed_until) and h.gave_up_at is null
+       where is_over(h.claimed_until, 60) and h.gave_up_at is null
        order by d.place, random() limit wanted for update of h skip locked)
     update hook_delivery h set claimed_until = now() + interval '60 s', attempt = h.attempt + 1
       from chosen c where h.task_id = c.task_id and h.sequence = c.sequence

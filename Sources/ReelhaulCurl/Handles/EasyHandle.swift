@@ -97,7 +97,8 @@ final class EasyHandle {
     try check(
       rh_easy_set_prereq(raw) { context, peer, _, peerPort, localPort in
         Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().use(
-          SocketRoute(localPort: localPort, peerPort: peerPort, peer: String(cString: peer!)))
+          SocketRoute(
+            localPort: Int(localPort), peer: SocketName(host: String(cString: peer!), port: Int(peerPort))))
         return CURL_PREREQFUNC_OK
       })
   }

@@ -43,7 +43,7 @@ package final class LoopListener: @unchecked Sendable {
       handle.close()
       throw SystemError(errno: -listens, operation: "listen on \(host):\(port)")
     }
-    self.port = LoopStream.name(of: handle, uv_tcp_getsockname)?.port ?? port
+    self.port = SocketName(handle.descriptor, getsockname)?.port ?? port
   }
 
   private func acceptOne() {

@@ -32,7 +32,7 @@ package final class LoopStream: @unchecked Sendable {
   }
 
   /// The address of the peer, without its port; empty if the connection is broken.
-  package var peer: String { Self.name(of: handle, uv_tcp_getpeername)?.host ?? "" }
+  package var peer: String { SocketName(handle.descriptor, getpeername)?.host ?? "" }
 
   /// How many bytes wait to be sent.
   package var pending: Int { isClosed ? 0 : uv_stream_get_write_queue_size(handle.stream) }
@@ -124,27 +124,16 @@ package final class LoopStream: @unchecked Sendable {
     receive = nil
     handle.close()
   }
-
-  typealias NameCall = (UnsafePointer<uv_tcp_t>?, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<Int32>?) ->
-    Int32
-
-  static func name(of handle: LoopHandle<uv_tcp_t>, _ call: NameCall) -> (host: String, port: Int)? {
-    var address = sockaddr_storage()
-    var size = Int32(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard call(handle.pointer, address, &size) == 0 else { return nil }
-        var text = [CChar](repeating: 0, count: 64)
-        guard uv_ip_name(address, &text, text.count) == 0 else { return nil }
-        let port = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { $0.pointee.sin_port }
-        let host = text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-        return (String(decoding: host, as: UTF8.self), Int(UInt16(bigEndian: port)))
-      }
-    }
-  }
 }
 
 extension LoopHandle where Raw == uv_tcp_t {
+  /// -1 if there is no socket any more.
+  var descriptor: Int32 {
+    var descriptor: uv_os_fd_t = -1
+    uv_fileno(UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_handle_t.self), &descriptor)
+    return descriptor
+  }
+
   var stream: UnsafeMutablePointer<uv_stream_t> {
     UnsafeMutableRawPointer(pointer).assumingMemoryBound(to: uv_stream_t.self)
   }

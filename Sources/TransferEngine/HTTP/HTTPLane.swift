@@ -18,17 +18,10 @@ struct HTTPLane: Sendable {
   func connected<Result>(
     to server: String, pulse: @escaping @Sendable () -> Void, _ body: () async throws(CurlError) -> Result
   ) async throws(CurlError) -> Result {
-    if !hosts.take(server, for: name) {
-      let waiting = loop.repeating(every: .seconds(10)) {
-        pulse()
-        hosts.admit(to: server)
-      }
-      defer { waiting.cancel() }
-      do {
-        try await hosts.wait(for: server, for: name)
-      } catch {
-        throw .canceled
-      }
+    do {
+      try await hosts.connect(to: server, for: name, on: loop, pulse: pulse)
+    } catch {
+      throw .canceled
     }
     defer { hosts.giveBack(server, for: name) }
     return try await body()

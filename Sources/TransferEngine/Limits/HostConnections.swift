@@ -127,6 +127,20 @@ final class HostConnections: Sendable {
 
   // MARK: Connections
 
+  /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Calls `pulse` now and then while
+  /// it waits, on `loop`. Throws if the task is canceled meanwhile.
+  func connect(
+    to host: String, for root: String, on loop: EventLoop, pulse: @escaping @Sendable () -> Void
+  ) async throws(CancellationError) {
+    guard !take(host, for: root) else { return }
+    let waiting = loop.repeating(every: .seconds(10)) { [self] in
+      pulse()
+      admit(to: host)
+    }
+    defer { waiting.cancel() }
+    try await wait(for: host, for: root)
+  }
+
   /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for one.
   func take(_ host: String, for root: String) -> Bool {
     let now = now()

@@ -56,8 +56,7 @@ private final class StorageCopyRun: @unchecked Sendable {
   private let ledger: any DownloadLedger
   private let options = DownloadOptions()
   private var bucket: TokenBucket?
-  /// The bytes that the common limit has granted and that are left.
-  private var share: (number: Int, left: Int)
+  private let share: RateShare
   /// The run, while it waits for the common limit.
   private var waiter: UnsafeContinuation<Void, Never>?
   private var generation: Int
@@ -84,7 +83,7 @@ private final class StorageCopyRun: @unchecked Sendable {
     self.destination = destination
     self.ledger = ledger
     bucket = spec.rate.map { TokenBucket(rate: $0, now: Clocks.boottime()) }
-    share = (root.limiter?.enter() ?? 0, 0)
+    share = RateShare(of: root.limiter, loop: root.loop)
     generation = checkpoint.map { found == nil ? $0.generation + 1 : $0.generation } ?? 0
     recorded = (0, .now)
     guard let found, let checkpoint, let version = checkpoint.identity.etag else { return }
@@ -107,8 +106,9 @@ private final class StorageCopyRun: @unchecked Sendable {
       root.metrics.ended(.storage)
       pulse.cancel()
       follower?.close()
-      root.limiter?.leave(share.number, returning: share.left)
+      share.close()
     }
+    share.onGrant = { [unowned self] in waiter.take()?.resume() }
     do {
       for _ in 0..<options.limits.generations {
         do {
@@ -150,7 +150,6 @@ private final class StorageCopyRun: @unchecked Sendable {
       let range = done..<min(size, done + portion)
       try await waitForRate()
       try await takeShare(of: range.count)
-      try checkOwner()
       try await onFiles { try source.copy(range, to: file) }
       bucket?.take(range.count, now: Clocks.boottime())
       root.metrics.moved(range.count, .copy, .storage)
@@ -273,23 +272,11 @@ private final class StorageCopyRun: @unchecked Sendable {
 
   /// Waits until the common limit lets so many bytes pass, which must not be more than a portion.
   private func takeShare(of count: Int) async throws {
-    guard let limiter = root.limiter else { return }
-    if share.left < count {
+    while !share.take(count) {
       try checkOwner()
-      await withUnsafeContinuation { continuation in
-        waiter = continuation
-        if limiter.take(share.number, whenGranted: { [self] in root.loop.execute { [self] in granted(limiter) } }) {
-          granted(limiter)
-        }
-      }
-      try checkOwner()
+      await withUnsafeContinuation { waiter = $0 }
     }
-    share.left -= count
-  }
-
-  private func granted(_ limiter: RateLimiter) {
-    share.left += limiter.portion
-    waiter.take()?.resume()
+    try checkOwner()
   }
 
   /// Runs a call that may read much of a disk. It may have waited a long time for its thread.

@@ -214,7 +214,7 @@ final class UploadRun: @unchecked Sendable {
       looks = try await !target.refusesToReplace(order)
     }
     if looks, let there = try await target.look() {
-      let isOwn = there.owner == UploadedObject.Owner(task: spec.id, generation: order.generation)
+      let isOwn = there.owner == order.owner
       // One of another size is what a store made of a request that it did not know.
       if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }
       let isFormer = there.owner?.task == spec.id

@@ -111,6 +111,8 @@ package struct UploadOrder: Sendable {
   package let task: UniqueID
   /// Counts the versions of the source.
   package let generation: Int
+  /// That of the object that it makes.
+  package var owner: UploadedObject.Owner { .init(task: task, generation: generation) }
   package let size: Int64
   package let plan: UploadPlan
   package let ifExists: IfExists

@@ -12,7 +12,7 @@ extension DownloadMachine {
     if running.isSurplus { return standInLine(work, after: failure) }
     if !requests.isEmpty {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
-      let answered = requests.running.values.count { $0.isAccepted && !$0.isRetired }
+      let answered = requests.answered
       let isSurplus = running.sawOthers || answered > 0
       let mayBeStale = Self.staleCodes.contains(failure.code) && running.place.url != source
       if !running.isAccepted, isSurplus, !mayBeStale {
@@ -48,7 +48,7 @@ extension DownloadMachine {
       // that runs will ask again.
       (ranges.resolved, ranges.expired) = (expired, nil)
       state = .working(.ranges(ranges))
-      let answered = requests.running.values.count { $0.isAccepted && !$0.isRetired }
+      let answered = requests.answered
       if answered > 0 { server.governor.unserved(server.governor.connections - answered) }
       return []
     }

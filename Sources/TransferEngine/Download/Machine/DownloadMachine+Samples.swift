@@ -64,23 +64,18 @@ extension DownloadMachine {
     // A server that is only slow to answer some requests is not asked anew all the time.
     server.patienceMilliseconds = min(2 * server.patienceMilliseconds, Self.longestPatienceMilliseconds)
     server.governor.unserved(unserved.count)
-    for id in unserved { requests[id]?.isRetired = true }
-    return unserved.map { .cancel($0) }
+    return giveUp(unserved)
   }
 
   /// Ends requests that are too many, those that would go on for long: the others finish their chunks. First those
   /// without an answer, then the slowest.
   private mutating func retire(_ ranges: Ranges) -> [Action] {
-    var actions: [Action] = []
     var staying = requests.running.filter { !$0.value.isRetired }.map { (id: $0.key, running: $0.value) }
     staying.sort { ($0.running.worth, $1.id) < ($1.running.worth, $0.id) }
-    for (id, running) in staying.prefix(max(0, staying.count - server.governor.connections)) {
-      guard let chunk = running.chunk, ranges.plan.timeLeft(of: chunk) ?? .max > Self.retirementMilliseconds
-      else { continue }
-      requests[id]?.isRetired = true
-      actions.append(.cancel(id))
+    let surplus = staying.prefix(max(0, staying.count - server.governor.connections)).filter { one in
+      one.running.chunk.map { ranges.plan.timeLeft(of: $0) ?? .max > Self.retirementMilliseconds } ?? false
     }
-    return actions
+    return giveUp(surplus.map(\.id))
   }
 
   /// Ends requests that have had their turn and would go on for another one. The next request waits for its turn.
@@ -92,13 +87,12 @@ extension DownloadMachine {
       else { return false }
       return arrived >= turn && (running.shortened ?? count) - arrived > turn
     }
-    for id in long { requests[id]?.isRetired = true }
-    return long.map { .cancel($0) }
+    return giveUp(long)
   }
 
   /// Ends requests that hold up the end of the file: others fetch the rest of their chunks much sooner.
   private mutating func handOver(_ ranges: Ranges, _ sample: Sample) -> [Action] {
-    var actions: [Action] = []
+    var lagging: [Int] = []
     for id in requests.ids {
       guard let running = requests[id], case .accepted(let count?) = running.answer, ranges.lacksWork,
         !sample.isHeldBack, isLagging(running, ranges.plan)
@@ -106,16 +100,21 @@ extension DownloadMachine {
         requests[id]?.lagging = 0
         continue
       }
-      let lagging = running.lagging + sample.milliseconds
-      requests[id]?.lagging = lagging
+      let time = running.lagging + sample.milliseconds
+      requests[id]?.lagging = time
       // Where new requests become as slow as this one, they do not help.
       let end = running.offset + (running.shortened ?? count)
-      guard lagging >= Self.lagMilliseconds, ranges.handovers[end, default: 0] < Self.handovers else { continue }
+      guard time >= Self.lagMilliseconds, ranges.handovers[end, default: 0] < Self.handovers else { continue }
       changeRanges { $0.handovers[end, default: 0] += 1 }
-      requests[id]?.isRetired = true
-      actions.append(.cancel(id))
+      lagging.append(id)
     }
-    return actions
+    return giveUp(lagging)
+  }
+
+  /// Ends requests early: the rest of their chunks is for others.
+  private mutating func giveUp(_ ids: [Int]) -> [Action] {
+    for id in ids { requests[id]?.isRetired = true }
+    return ids.map { .cancel($0) }
   }
 
   private func isLagging(_ running: Running, _ plan: ChunkScheduler) -> Bool {

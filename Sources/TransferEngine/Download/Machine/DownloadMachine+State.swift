@@ -155,6 +155,8 @@ extension DownloadMachine {
 
     var isEmpty: Bool { running.isEmpty }
     var count: Int { running.count }
+    /// How many are answered and go on.
+    var answered: Int { running.values.count { $0.isAccepted && !$0.isRetired } }
     /// In the order in which the requests began.
     var ids: [Int] { running.keys.sorted() }
 

@@ -53,7 +53,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       var failure: CurlError?
       var isSurplus = false
       (headAt, fate) = (nil, .other)
-      if await connect(to: server, of: hosts, for: root, on: client.loop, pulse) {
+      if (try? await hosts.connect(to: server, for: root, on: client.loop, pulse: pulse)) != nil {
         startedAt = Clocks.boottime()
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
@@ -73,20 +73,6 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         milliseconds: (Clocks.boottime() - startedAt) / 1_000_000,
         delay: headAt.map { ($0 - startedAt) / 1_000_000 }, isSurplus: isSurplus)
     }
-  }
-
-  /// False where the task is canceled before there is a connection.
-  private func connect(
-    to server: String, of hosts: HostConnections, for root: String, on loop: EventLoop,
-    _ pulse: @escaping @Sendable () -> Void
-  ) async -> Bool {
-    if hosts.take(server, for: root) { return true }
-    let waiting = loop.repeating(every: .seconds(10)) {
-      pulse()
-      hosts.admit(to: server)
-    }
-    defer { waiting.cancel() }
-    return (try? await hosts.wait(for: server, for: root)) != nil
   }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {

@@ -11,8 +11,7 @@ final class Throttle: @unchecked Sendable {
   /// What a transfer that was held back by the task's own limit gets at once, in nanoseconds of the limit. Single reads
   /// would wake a slow transfer for very little.
   private let portion: Int64
-  /// The bytes that the common limit has granted and that are left.
-  private var share: (number: Int, left: Int, isAsked: Bool)
+  private let share: RateShare
   private var waiting: [CurlTransfer] = []
   private var isClosed = false
   /// Fires when the task's own limit lets bytes pass again.
@@ -26,7 +25,8 @@ final class Throttle: @unchecked Sendable {
     self.limiter = limiter
     bucket = rate.map { TokenBucket(rate: $0, now: Clocks.boottime()) }
     portion = bucket?.wait(for: 256 << 10) ?? 0
-    share = (limiter?.enter() ?? 0, 0, false)
+    share = RateShare(of: limiter, loop: loop)
+    share.onGrant = { [weak self] in self?.resumeWaiting() }
   }
 
   /// Whether there is any limit.
@@ -50,7 +50,7 @@ final class Throttle: @unchecked Sendable {
       }
       return true
     }
-    guard mayShare(count) else {
+    guard share.take(count) else {
       waiting.append(transfer)
       return true
     }
@@ -66,26 +66,7 @@ final class Throttle: @unchecked Sendable {
     // They end without being resumed. Their bodies hold this object.
     waiting = []
     isClosed = true
-    limiter?.leave(share.number, returning: share.left)
-  }
-
-  /// Whether the common limit lets `count` bytes pass, which must not be more than a portion. If not, a portion is
-  /// requested.
-  private func mayShare(_ count: Int) -> Bool {
-    guard let limiter else { return true }
-    if share.left < count, !share.isAsked {
-      let isGranted = limiter.take(share.number) { [self] in loop.execute { [self] in granted(limiter.portion) } }
-      if isGranted { share.left += limiter.portion } else { share.isAsked = true }
-    }
-    guard share.left >= count else { return false }
-    share.left -= count
-    return true
-  }
-
-  private func granted(_ bytes: Int) {
-    share.left += bytes
-    share.isAsked = false
-    resumeWaiting()
+    share.close()
   }
 
   /// Each resumed transfer calls ``holdsBack(_:of:)`` again.

@@ -1,0 +1,177 @@
+import ReelhaulSystem
+import TaskCore
+import TestKit
+import Testing
+
+@testable import TransferEngine
+
+/// The end of an upload.
+extension UploadS3Tests {
+  @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
+  func lostComplete() async throws {
+    for fault in [StoreFault.closeAfterApplying, .truncatedXML] {
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { harness, outcome in
+        #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+        #expect(harness.store.exchanges(.completeUpload).count == 1)
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test(
+    "the run after a lost answer to the end finds the object, and sends nothing", arguments: [small, size],
+    [IfExists.replace, .fail])
+  func foundAfterwards(size: Int, ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(size)
+      try harness.put(bytes)
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      if ifExists == .fail { S3Conditions.learn(.honoured, of: "\(harness.store.url())/films") }
+      let isLost = Lock(false)
+      harness.store.script { request in
+        let operation = request.operation
+        if operation == .completeUpload || operation == .putObject { isLost.withLock { $0 = true } }
+        return isLost.withLock { $0 } ? [.closeAfterApplying] : []
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let before = harness.store.bytesReceived
+      harness.store.script { _ in [] }
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(harness.store.bytesReceived == before)
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("a 412 that a file's own try before has caused is no failure") func ownIsInTheWay() async throws {
+    let (spec, bytes) = (Self.spec { _ in }, Self.bytes(Self.small))
+    // A kept connection on which the answer is lost: libcurl repeats the request by itself.
+    try await upload(
+      bytes, spec: spec,
+      script: { $0.operation == .putObject && $0["if-match"] == nil && $0.ordinal == 2 ? [.closeAfterApplying] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).last?.status == 412)
+      Self.expectThere(harness, bytes)
+    }
+  }
+
+  @Test("an end with status 200 and an error inside is no success") func errorInside() async throws {
+    let spec = Self.spec()
+    try await upload(
+      spec: spec, script: { $0.operation == .completeUpload && $0.ordinal == 1 ? [.lieComplete200WithError()] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let ledger = UploadRecordingLedger()
+      harness.store.always(.completeUpload, .lieComplete200WithError())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let objects = harness.store.objects.count
+      #expect(objects == 0)
+      harness.store.script { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      #expect(harness.store.exchanges(.uploadPart).count == 4)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an object that is taken away or replaced right after its end is not sent again, and the output says so")
+  func takenAtOnce() async throws {
+    for other: [UInt8]? in [nil, [1, 2, 3]] {
+      for ifExists in [IfExists.fail, .replace] {
+        try await UploadHarness.run { harness in
+          try harness.put(Self.bytes())
+          let isTaken = Lock(false)
+          harness.store.script { [store = harness.store] request in
+            guard request.operation == .headObject, store.objects["films/film.mp4"] != nil,
+              !isTaken.withLock({ $0 })
+            else { return [] }
+            isTaken.withLock { $0 = true }
+            if let other { store.put("films/film.mp4", bytes: other) } else { store.delete("films/film.mp4") }
+            return []
+          }
+          let outcome = await harness.run(Self.spec { $0.ifExists = ifExists })
+          #expect(outcome.object?.verified == .crc32c && outcome.object?.etag != nil, "\(outcome)")
+          #expect(outcome.object?.remark?.contains("replaced or taken away") == true)
+          #expect(harness.store.exchanges(.createUpload).count { $0.wasApplied } == 1)
+          #expect(harness.store.exchanges(.uploadPart).count == 4)
+          #expect(harness.store.objects["films/film.mp4"]?.bytes == other)
+        }
+      }
+    }
+  }
+
+  @Test("an end that is confirmed although nothing is there is said") func completeButMissing() async throws {
+    try await upload(script: { $0.operation == .completeUpload ? [.completeButMissing] : [] }).run { harness, outcome in
+      #expect(outcome.object?.remark?.contains("does not show it") == true, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 1)
+    }
+  }
+
+  @Test("a lost answer to the end where nobody may look is no reason for another upload, unless it may replace")
+  func lostCompleteUnseen() async throws {
+    for ifExists in [IfExists.fail, .replace] {
+      let isLost = Lock(false)
+      try await upload(
+        spec: Self.spec { $0.ifExists = ifExists },
+        script: { request in
+          if request.operation == .headObject { return [.status(403)] }
+          guard request.operation == .completeUpload, request["if-match"] == nil, !isLost.withLock({ $0 }) else {
+            return []
+          }
+          isLost.withLock { $0 = true }
+          return [.closeAfterApplying]
+        }
+      ).run { harness, outcome in
+        #expect(outcome.failure?.code == (ifExists == .fail ? .answerLost : nil), "\(outcome)")
+        #expect(harness.store.exchanges(.uploadPart).count == (ifExists == .fail ? 4 : 8))
+        Self.expectThere(harness)
+      }
+    }
+  }
+
+  @Test("an object that is shorter or other than what was sent is no success") func damagedObject() async throws {
+    for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
+      try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in
+        #expect(outcome.failure?.class == .retry, "\(outcome)")
+      }
+    }
+  }
+
+  @Test("an upload that the store has forgotten is sent anew", arguments: [StoreOperation.uploadPart, .completeUpload])
+  func expired(operation: StoreOperation) async throws {
+    try await upload(script: { $0.operation == operation && $0.ordinal == 2 ? [.noSuchUpload] : [] }).run {
+      harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      harness.store.always(.completeUpload, .status(500))
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      for id in harness.store.uploads.keys { harness.store.expire(id) }
+      harness.store.script { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("after a conflict at the end all is sent anew only if the upload is gone", arguments: [false, true])
+  func conflict(uploadIsGone: Bool) async throws {
+    try await upload(
+      script: {
+        $0.operation == .completeUpload && $0.ordinal == 1 ? [.conflict409OnComplete(uploadIsGone: uploadIsGone)] : []
+      }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == (uploadIsGone ? 2 : 1))
+      Self.expectThere(harness)
+    }
+  }
+
+  // MARK: The store as a whole
+}
