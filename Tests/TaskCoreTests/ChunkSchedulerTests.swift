@@ -49,9 +49,15 @@ struct ChunkSchedulerTests {
         Issue.record("nothing runs and nothing is granted")
         return
       }
-      if Int.random(in: 0..<10, using: &generator) == 0 {
+      switch Int.random(in: 0..<20, using: &generator) {
+      case 0...1:
         plan.close(chunk.id)
-      } else {
+      case 2:
+        // The server sends less than the chunk.
+        let end = Int64.random(in: positions[chunk.id, default: 0] + 1...size, using: &generator)
+        plan.release(chunk.id, from: end)
+        #expect(plan.runningChunks.first { $0.id == chunk.id }?.range.upperBound == min(end, chunk.range.upperBound))
+      default:
         let from = positions[chunk.id, default: 0]
         let to = min(chunk.range.upperBound, from + Int64.random(in: 1...(6 * mebibyte), using: &generator))
         bytesMoved += to - from

@@ -130,6 +130,14 @@ public struct ChunkScheduler: Sendable {
     running[id] = chunk
   }
 
+  /// Ends a chunk earlier, because its connection will not deliver the bytes from `offset` on. They are free for others.
+  public mutating func release(_ id: Int, from offset: Int64) {
+    guard var chunk = running[id], chunk.position <= offset, offset < chunk.range.upperBound else { return }
+    free.insert(offset..<chunk.range.upperBound)
+    chunk.range = chunk.range.lowerBound..<offset
+    running[id] = chunk
+  }
+
   /// Ends a chunk, because its connection has finished or failed. The bytes that have not arrived are free for other
   /// connections.
   public mutating func close(_ id: Int) {

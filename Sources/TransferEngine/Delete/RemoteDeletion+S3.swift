@@ -220,7 +220,7 @@ extension RemoteDeletion {
       do {
         for object in try await client.document(S3DeleteResult.self, call).refused
         where !object.error.isAboutAbsentKey {
-          refused[Array(object.key.utf8)] = client.failure(object.error, object.key) as? TaskFailure
+          refused[Array(object.key.utf8)] = client.failure(object.error, object.key)
         }
       } catch let error as S3Error where [400, 405, 501].contains(error.status) {
         throw BulkRefused()

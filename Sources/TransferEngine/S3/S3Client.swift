@@ -114,6 +114,13 @@ final class S3Client: Sendable {
   /// The failure of the task for an error of a call.
   func failure(_ error: any Error, _ key: String?) -> any Error {
     guard let error = error as? S3Error else { return error }
+    return failure(error, key)
+  }
+
+  /// The failure of the task for the store's error, which may repeat what was sent to it.
+  func failure(_ error: S3Error, _ key: String?) -> TaskFailure {
+    var error = error
+    if let keys = known.withLock({ $0 }) { error.message = error.message.map(keys.hidden(in:)) }
     return error.failure(place(key), now: Clocks.realtimeMicroseconds() / 1_000_000)
   }
 

@@ -46,6 +46,11 @@ package struct S3Credential: Hashable, Sendable {
       } || !(3...63).contains(bucket.utf8.count)
   }
 
+  /// The text without the secret key and the session token.
+  func hidden(in text: String) -> String {
+    [secretAccessKey, sessionToken ?? ""].filter { !$0.isEmpty }.reduce(text) { $0.replacing($1, with: "•••") }
+  }
+
   /// Whether the text can be a region: it becomes part of a host name.
   package static func isRegion(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count)

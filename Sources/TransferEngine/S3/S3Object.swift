@@ -82,7 +82,7 @@ struct S3Object: Sendable {
     do {
       _ = try await client.send(S3Client.Call(method: .get, key: place.key, query: query, headers: headers))
     } catch let error as S3Error {
-      return client.failure(error, place.key) as? TaskFailure ?? failure
+      return client.failure(error, place.key)
     } catch let failure as TaskFailure where failure.class == .wait {
       // The keys have ended, and no others can be had now.
       return failure

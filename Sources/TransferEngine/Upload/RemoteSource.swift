@@ -53,9 +53,14 @@ final class RemoteSource: UploadSource {
 
   func read(_ range: Range<Int64>) async throws -> [UInt8] {
     if let held { return Array(held[Int(range.lowerBound)..<Int(range.upperBound)]) }
-    guard !range.isEmpty else { return [] }
-    guard case .part(let bytes, _) = try await server.get(.part(range, of: version)) else {
-      throw UploadSourceChanged()
+    var (bytes, rest) = ([UInt8](), range)
+    // Servers may send less than was asked for.
+    while !rest.isEmpty {
+      guard case .part(let part, _) = try await server.get(.part(rest, of: version)) else {
+        throw UploadSourceChanged()
+      }
+      bytes = bytes.isEmpty ? part : bytes + part
+      rest = rest.lowerBound + Int64(part.count)..<range.upperBound
     }
     return bytes
   }

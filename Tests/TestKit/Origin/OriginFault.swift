@@ -6,6 +6,8 @@ package enum OriginFault: Sendable {
   case ignoresRange
   /// 206 for another range than the requested one, with a correct Content-Range.
   case shiftsRange(start: Int64, end: Int64)
+  /// 206 for at most this number of bytes of the requested range, with a correct Content-Range.
+  case limitsRange(to: Int64)
   /// The total in `Content-Range` is wrong by this number of bytes.
   case wrongTotal(by: Int64)
   /// Sets or removes a header field, whatever the body is: `("Content-Range", nil)`, `("Content-Range", "bytes */*")`.
@@ -59,6 +61,10 @@ package enum OriginFault: Sendable {
       response.body = part.body
       response["Content-Range"] = part["Content-Range"]
       response["Content-Length"] = part["Content-Length"]
+    case .limitsRange(let count):
+      guard case .content(_, let range) = response.body.first else { return }
+      let surplus = Int64(range.count) - count
+      if surplus > 0 { Self.shiftsRange(start: 0, end: -surplus).apply(to: &response, request: request, file: file) }
     case .wrongTotal(let difference):
       guard let file, response.status == 206, case .content(_, let range) = response.body.first else { return }
       response["Content-Range"] = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.size + difference)"

@@ -58,6 +58,19 @@ import Testing
     }
   }
 
+  @Test("the beginning of the requested range is accepted, unless it is tiny")
+  func theBeginningIsTaken() {
+    let known = SourceIdentity(finalURL: Self.url, size: 1 << 20, etag: "\"1\"", lastModified: "L")
+    for asked in [.part(0..<200_000, of: known), .first(count: 200_000)] as [ResponseGate.Asked] {
+      for count: Int64 in [1, 65_535, 65_536, 199_999, 200_001] {
+        let fields = ["content-range": "bytes 0-\(count - 1)/\(1 << 20)", "content-length": "\(count)"]
+        let verdict = judge(asked, 206, good.merging(fields) { $1 })
+        let isTaken = 65_536...200_000 ~= count
+        #expect((verdict == .part(0..<count, of: known)) == isTaken, "\(count) of \(asked)")
+      }
+    }
+  }
+
   @Test(
     "coded, multipart or wrongly long answers are refused",
     arguments: [

@@ -72,6 +72,7 @@ import Testing
       (OriginFault.ignoresRange, "HTTP/1.1 200", 300_001),
       (.shiftsRange(start: 1, end: 0), "Content-Range: bytes 101-199/300001", 99),
       (.shiftsRange(start: 0, end: 5), "Content-Range: bytes 100-204/300001", 105),
+      (.limitsRange(to: 20), "Content-Range: bytes 100-119/300001", 20),
       (.wrongTotal(by: 1), "Content-Range: bytes 100-199/300002", 100),
       (.header("Content-Range", "bytes */*"), "Content-Range: bytes */*", 100),
       (.shortBody(by: 30), "Content-Length: 70", 70),

@@ -154,6 +154,23 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("a store's error shows neither the secret key nor the session token") func echoedSecrets() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      try harness.renew(token: "token+of/session==")
+      let secret = harness.store.account.secretAccessKey
+      harness.store.script { _ in
+        let message = "\(String(repeating: "x", count: 290))token+of/session== and \(secret)"
+        return [.status(403, body: "<Error><Code>AccessDenied</Code><Message>\(message)</Message></Error>")]
+      }
+      let failure = await harness.run(Self.spec { _ in }).failure
+      #expect(failure?.code.rawValue == "s3_access_denied")
+      #expect(failure?.message.contains("xxx•••") == true)
+      #expect(failure?.message.contains("token+") == false)
+      #expect(failure?.message.contains(secret.prefix(4)) == false)
+    }
+  }
+
   @Test(
     "an error inside a success means what it says",
     arguments: ["InvalidPart", "NoSuchUpload", "ConditionalRequestConflict", "PreconditionFailed"])

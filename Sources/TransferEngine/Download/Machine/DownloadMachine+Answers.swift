@@ -38,11 +38,10 @@ extension DownloadMachine {
     return (.refuse, [])
   }
 
-  /// Accepts a part of a known version.
+  /// Accepts a part of a known version. What the server leaves out of the end is for other requests.
   private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
     requests[id]?.answer = .accepted(count: Int64(range.count))
     for other in requests.ids where other < id && requests[other]?.answer == nil { requests[other]?.overtakenBy += 1 }
-    var actions: [Action] = []
     // Others may still have been on their way to a URL that has expired since.
     if ranges.resolved == nil, let running = requests[id], running.request.place == origin {
       let place = running.place
@@ -50,11 +49,11 @@ extension DownloadMachine {
       (ranges.resolved, ranges.expired) = (place, nil)
       ranges.version.identity.finalURL = URLRedaction.redact(place.url)
       state = .working(.ranges(ranges))
-      actions = send()
     }
+    if let chunk = requests[id]?.chunk { changeRanges { $0.plan.release(chunk, from: range.upperBound) } }
     // Another request may have taken over the end of this one in the meantime.
-    let count = requests[id]?.shortened ?? Int64(range.count)
-    return (.write(offset: range.lowerBound, count: count), actions)
+    let count = min(requests[id]?.shortened ?? .max, Int64(range.count))
+    return (.write(offset: range.lowerBound, count: count), send())
   }
 
   /// Of a version that has not the expected size. If bytes of another one are there, that one may come back: some servers
@@ -85,7 +84,10 @@ extension DownloadMachine {
     }
     let version = Version(identity: identity, generation: probe.generation, isResumable: canUseRanges(identity))
     var plan = ChunkScheduler(size: size, limits: limits.chunks)
-    requests[id]?.chunk = plan.next(connections: 1, rate: nil)?.chunk.id
+    if let chunk = plan.next(connections: 1, rate: nil)?.chunk {
+      requests[id]?.chunk = chunk.id
+      plan.release(chunk.id, from: range.upperBound)
+    }
     requests[id]?.answer = .accepted(count: Int64(range.count))
     state = .working(
       .ranges(Ranges(version: version, plan: plan, resolved: place, needsSeal: size > limits.sealAbove)))

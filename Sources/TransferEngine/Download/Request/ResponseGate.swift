@@ -17,7 +17,7 @@ struct ResponseGate: Hashable {
   }
 
   enum Verdict: Hashable {
-    /// The body is this part of the source, to the byte.
+    /// The body is this part of the source, to the byte: the beginning of what was asked for, or all of it.
     case part(Range<Int64>, of: SourceIdentity)
     /// The body is the whole source from its start.
     case whole(SourceIdentity)
@@ -74,15 +74,22 @@ struct ResponseGate: Hashable {
       // Without a total, the source's end is unknown and no ranges can be planned. Without a length, the body may be
       // longer than the range.
       guard let total = value.total, length != nil else { return .unranged }
-      guard range == 0..<min(count, total) else { return .refused("the server sent a different range than requested") }
+      guard isServed(0..<min(count, total), by: range) else { return .refused(Self.otherRange) }
       return .part(range, of: identity)
     case .part(let wanted, let known):
       guard length != nil else { return .unranged }
       // Identity before range: a source that has become shorter correctly answers with a shorter range.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
-      guard range == wanted else { return .refused("the server sent a different range than requested") }
+      guard isServed(wanted, by: range) else { return .refused(Self.otherRange) }
       return .part(range, of: identity)
     }
+  }
+
+  /// Whether the range begins as wanted and does not go beyond. Servers may send less than was asked for, and some never
+  /// send more than a megabyte; the rest takes further requests, which must not be too many.
+  private func isServed(_ wanted: Range<Int64>, by range: Range<Int64>) -> Bool {
+    range.lowerBound == wanted.lowerBound && range.upperBound <= wanted.upperBound
+      && range.count >= min(wanted.count, Self.shortestAnswer)
   }
 
   /// Some stores answer a range with status 200. Such a body is a part, and must never pass for the whole.
@@ -139,6 +146,8 @@ struct ResponseGate: Hashable {
     return .some(length)
   }
 
+  private static let shortestAnswer = 64 << 10
+  private static let otherRange = "the server sent a different range than requested"
   private static let page = "the server sent a web page instead of the file"
 
   /// Whether the body is a web page instead of the file, such as a login or an error with a status of success. An HTML

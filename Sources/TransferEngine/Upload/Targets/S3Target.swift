@@ -266,7 +266,7 @@ struct S3Target: UploadTarget {
 
   /// The failure of a request about an open upload. A gateway's 404 says nothing of the upload.
   func failure(_ error: S3Error) -> TaskFailure {
-    var failure = error.failure(location, now: Clocks.realtimeMicroseconds() / 1_000_000)
+    var failure = client.failure(error, key)
     if error.status == 404, error.code == nil { failure.class = .retry }
     return failure
   }
