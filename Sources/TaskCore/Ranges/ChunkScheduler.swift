@@ -102,6 +102,9 @@ public struct ChunkScheduler: Sendable {
     return split(rate: rate)
   }
 
+  /// Where the running chunk ends.
+  public func end(of id: Int) -> Int64? { running[id]?.range.upperBound }
+
   /// The chunk's connection moves so many bytes per second.
   public mutating func measured(_ id: Int, pace: Int64) {
     running[id]?.pace = pace

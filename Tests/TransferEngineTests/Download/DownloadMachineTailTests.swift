@@ -16,6 +16,10 @@ private struct Simulation {
   var lifetime: Int64?
   /// The server answers so many requests at a time, and refuses others with 403.
   var places = Int.max
+  /// So many requests for the last bytes of the file are never answered.
+  var silences = 0
+  /// How many milliseconds other answers took, as the machine is told.
+  var delay: Int64?
   private(set) var redirects = 0
   private(set) var refusals = 0
   private(set) var clock: Int64 = 0
@@ -31,6 +35,7 @@ private struct Simulation {
     var received: Int64 = 0
     /// What its rate brought beyond whole bytes, in thousandths.
     var rest: Int64 = 0
+    var isSilent = false
   }
 
   init(
@@ -54,7 +59,7 @@ private struct Simulation {
   private mutating func step() {
     clock += 1
     for id in running.keys.sorted() {
-      guard var transfer = running[id] else { continue }
+      guard var transfer = running[id], !transfer.isSilent else { continue }
       transfer.rest += rate(id, transfer.offset + transfer.received)
       transfer.received = min(transfer.received + transfer.rest / 1000, transfer.count)
       transfer.rest %= 1000
@@ -72,7 +77,7 @@ private struct Simulation {
   private mutating func end(_ id: Int, _ error: CurlError?) {
     guard let transfer = running.removeValue(forKey: id) else { return }
     let time = clock - transfer.begunAt
-    perform(machine.ended(id, received: transfer.received, error: error, milliseconds: time))
+    perform(machine.ended(id, received: transfer.received, error: error, milliseconds: time, delay: delay))
   }
 
   private mutating func perform(_ actions: [MachineDriver.Action]) {
@@ -110,13 +115,18 @@ private struct Simulation {
     case .part(let part, _): range = part
     case .whole: return
     }
+    running[request.id] = Transfer(offset: range.lowerBound, count: Int64(range.count), begunAt: clock)
+    if range.upperBound == size, silences > 0 {
+      silences -= 1
+      running[request.id]?.isSilent = true
+      return
+    }
     let head = CurlHead(
       status: 206,
       fields: [
         .init(name: "content-range", value: "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(size)"),
         .init(name: "content-length", value: "\(range.count)"), .init(name: "etag", value: "\"1\""),
       ])
-    running[request.id] = Transfer(offset: range.lowerBound, count: Int64(range.count), begunAt: clock)
     perform(machine.head(head, of: request.id, now: 0).1)
   }
 }
@@ -150,6 +160,17 @@ extension DownloadMachine.Request {
     run.run(until: 300_000)
     #expect(run.isComplete && run.clock <= 10_000, "\(run.clock) ms")
     #expect(run.canceled == [3])
+  }
+
+  @Test(
+    "a request for the end of a file that is never answered is sent again, and not too soon",
+    arguments: [64, 8, 9, 12, 18, 34] as [Int64])
+  func aSilentTail(mebibytes: Int64) throws {
+    var run = try Simulation(size: mebibytes << 20) { _, _ in 8 << 20 }
+    (run.silences, run.delay) = (1, 20)
+    run.run(until: 300_000)
+    #expect(run.isComplete && 2000...6000 ~= run.clock, "\(run.clock) ms")
+    #expect(run.canceled.count == 1)
   }
 
   @Test("a download whose only connection hangs opens one more, and not one after the other")

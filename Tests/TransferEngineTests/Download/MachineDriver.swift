@@ -42,7 +42,7 @@ import TaskCore
   }
 
   mutating func ended(
-    _ id: Int, received: Int64, error: CurlError?, milliseconds: Int64, isSurplus: Bool = false
+    _ id: Int, received: Int64, error: CurlError?, milliseconds: Int64, delay: Int64? = nil, isSurplus: Bool = false
   ) -> [Action] {
     if var request = exchanges[id]?.request, exchanges[id]?.exchange.follow() == true {
       request.place = exchanges[id]?.exchange.place ?? request.place
@@ -52,7 +52,8 @@ import TaskCore
     let interruption = error.map { Interruption(failure: TaskFailure($0, url: place.url), isOwn: $0.code == .aborted) }
     return noting(
       machine.ended(
-        id, at: place, received: received, interruption, milliseconds: milliseconds, isSurplus: isSurplus))
+        id, at: place, received: received, interruption, milliseconds: milliseconds, delay: delay,
+        isSurplus: isSurplus))
   }
 
   mutating func sampled(milliseconds: Int64, arrived: [(Int, Int64)], isHeldBack: Bool = false) -> [Action] {

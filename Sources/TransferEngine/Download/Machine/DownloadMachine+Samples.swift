@@ -90,11 +90,12 @@ extension DownloadMachine {
     return giveUp(long)
   }
 
-  /// Ends requests that hold up the end of the file: others fetch the rest of their chunks much sooner.
+  /// Ends requests that hold up the end of the file, dripping or without an answer: others fetch the rest of their chunks
+  /// much sooner.
   private mutating func handOver(_ ranges: Ranges, _ sample: Sample) -> [Action] {
     var lagging: [Int] = []
     for id in requests.ids {
-      guard let running = requests[id], case .accepted(let count?) = running.answer, ranges.lacksWork,
+      guard let running = requests[id], let end = running.chunk.flatMap({ ranges.plan.end(of: $0) }), ranges.lacksWork,
         !sample.isHeldBack, isLagging(running, ranges.plan)
       else {
         requests[id]?.lagging = 0
@@ -103,7 +104,6 @@ extension DownloadMachine {
       let time = running.lagging + sample.milliseconds
       requests[id]?.lagging = time
       // Where new requests become as slow as this one, they do not help.
-      let end = running.offset + (running.shortened ?? count)
       guard time >= Self.lagMilliseconds, ranges.handovers[end, default: 0] < Self.handovers else { continue }
       changeRanges { $0.handovers[end, default: 0] += 1 }
       lagging.append(id)
@@ -121,6 +121,9 @@ extension DownloadMachine {
     guard !running.isRetired, let chunk = running.chunk, let left = plan.timeLeft(of: chunk),
       let rate = server.connectionRate, let anew = plan.timeLeft(of: chunk, anewAt: rate)
     else { return false }
+    if running.answer == nil {
+      guard let delay = plan.delay, running.unanswered / Self.slowAnswers > delay else { return false }
+    }
     return left > Self.lagMilliseconds && anew < left / 4
   }
 
@@ -134,6 +137,8 @@ extension DownloadMachine {
   private static let retirementMilliseconds: Int64 = 500
   private static let lagMilliseconds: Int64 = 2000
   private static let handovers = 2
+  /// An answer is late if it needs so many times as long as others.
+  private static let slowAnswers: Int64 = 4
   private static let overtakers = 2
   private static let longestPatienceMilliseconds: Int64 = 16_000
   /// After so long without an answer a request counts as standing still.
