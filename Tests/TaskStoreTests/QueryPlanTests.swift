@@ -120,6 +120,43 @@ import Testing
     }
   }
 
+  @Test("what waits for other tasks is released by looking at each once, also before there are statistics")
+  func dependentsAreReadOnce() async throws {
+    try await withPostgresStore { store, pool in
+      let first = TaskSpec.noop()
+      _ = try await store.apply([.submit(first), .submit(.noop(after: [first.id]))])
+      try await pool.withConnection { connection in
+        _ = try await connection.script(
+          """
+          insert into task (id, state, priority, lane_id, spec)
+          select gen_random_uuid(), 'blocked', 0, lane_id, spec from task, generate_series(1, 5000)
+           where state = 'blocked';
+          insert into task_dependency select id, '\(first.id)' from task where state = 'blocked' on conflict do nothing
+          """)
+        // The statement of the function, with the function's settings.
+        let rows = try await connection.query(
+          """
+          select 'prepare release(uuid[], uuid[]) as '
+                   || replace(replace(substring(prosrc from 'delete from task_dependency[^;]*'),
+                                      'dependents', '$1'), 'succeeded', '$2'),
+                 (select string_agg('set ' || c, ';') from unnest(proconfig) c),
+                 (select array_agg(task_id)::text from task_dependency)
+            from pg_proc where proname = 'release_dependents' and pronamespace = current_schema()::regnamespace
+          """)
+        let results = try await connection.script(
+          """
+          begin; \(rows[0].text(1)); \(rows[0].text(0));
+          explain (analyze, timing off)
+          execute release('\(rows[0].text(2))', array['\(first.id)'::uuid]);
+          rollback
+          """)
+        let plan = try #require(results.last { !$0.isEmpty }).map { try $0.text(0) }
+        let passedOver = plan.filter { $0.contains("Removed by") }.map { $0.split(separator: " ").last ?? "" }
+        #expect(passedOver.allSatisfy { Int($0) ?? 0 < 100_000 }, "\(plan.joined(separator: "\n"))")
+      }
+    }
+  }
+
   @Test("of many waiting tasks, a list reads few")
   func listsReadOnlyTheFirstOfManyWaitingTasks() async throws {
     try await withPostgresStore { store, pool in
