@@ -125,7 +125,11 @@ struct DownloadRun: Sendable {
     try volume.check()
     let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
     guard isThere, spec.ifExists != .replace else { return nil }
-    guard spec.ifExists == .skip else { throw StorageError(.destinationExists, "\(destination) already exists") }
+    guard spec.ifExists == .skip else {
+      // The end of an earlier run was not recorded, because the task was canceled meanwhile.
+      if volume.isPublished(at: destination, by: spec.id) { return nil }
+      throw StorageError(.destinationExists, "\(destination) already exists")
+    }
     return try ExistingFile(volume: volume, destination: destination, expect: spec.expect, read: read).outcome()
   }
 

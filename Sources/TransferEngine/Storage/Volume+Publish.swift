@@ -23,8 +23,9 @@ package enum Occupant: Hashable, Sendable {
 extension Volume {
   /// Moves the complete `file` to its destination. When it returns, data, name and directories are on stable storage.
   ///
-  /// If two tasks publish to one destination, one of them finds an existing file. To repeat the call after a crash,
-  /// when the file may already have been moved, use ``occupant(of:name:)`` first.
+  /// If two tasks publish to one destination, one of them finds an existing file. A file that a run of the same task has
+  /// published is replaced, because the end of that run was not recorded. To repeat the call after a crash, when the file
+  /// may already have been moved, use ``occupant(of:name:)`` first.
   package func publish(
     _ file: StagingFile, to destination: StorageURL, ifExists: IfExists
   ) throws(StorageError) -> Published {
@@ -52,7 +53,11 @@ extension Volume {
       case EEXIST where ifExists == .skip:
         try discard(file.name)
         return .skipped
-      case EEXIST: throw StorageError(.destinationExists, "\(destination) already exists")
+      case EEXIST:
+        guard isPublished(at: destination, by: file.name.task) else {
+          throw StorageError(.destinationExists, "\(destination) already exists")
+        }
+        return try publish(file, to: destination, ifExists: .replace)
       case ENOENT: throw StorageError(.stagingMissing, "storage \(name): the staging file \(staged) is gone")
       default: throw StorageError(error, storage: name)
       }
@@ -82,6 +87,16 @@ extension Volume {
     } catch {
       if error.errno == ENOENT { return .nothing }
       throw StorageError(error, storage: self.name)
+    }
+  }
+
+  /// Whether the file at `destination` has a mark of `task`.
+  func isPublished(at destination: StorageURL, by task: UniqueID) -> Bool {
+    do throws(SystemError) {
+      let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
+      return try StagingName(file.attribute(StagingFile.mark) ?? "")?.task == task
+    } catch {
+      return false
     }
   }
 

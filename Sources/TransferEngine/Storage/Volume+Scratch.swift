@@ -85,9 +85,8 @@ extension Volume {
   }
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
-  /// directories are on stable storage. If the existing file was published by the task of `mark`, it is replaced: an
-  /// earlier run of the task published it, and its end was not recorded. If it throws, the file is still in the scratch
-  /// directory, unless it is at its destination. Blocks.
+  /// directories are on stable storage. If it throws, the file is still in the scratch directory, unless it is at its
+  /// destination. Blocks.
   package func publish(
     _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
   ) throws(StorageError) -> (published: Published, bytes: Int64) {
@@ -114,12 +113,7 @@ extension Volume {
       throw StorageError(error, storage: name)
     }
     do throws(StorageError) {
-      do throws(StorageError) {
-        return (try publish(staged, to: destination, ifExists: ifExists), bytes)
-      } catch {
-        guard error.code == .destinationExists, try isPublished(at: destination, by: mark.task) else { throw error }
-        return (try publish(staged, to: destination, ifExists: .replace), bytes)
-      }
+      return (try publish(staged, to: destination, ifExists: ifExists), bytes)
     } catch {
       // The run may publish it elsewhere, and its end removes the scratch directory. No run looks among staging files.
       try? takeBack(mark, to: path, of: scratch)
@@ -145,7 +139,7 @@ extension Volume {
     at destination: StorageURL, by task: UniqueID, expect: Expectation, while goesOn: () -> Bool
   ) throws(StorageError) -> (bytes: Int64, sha256: [UInt8])? {
     try check()
-    guard try isPublished(at: destination, by: task) else { return nil }
+    guard isPublished(at: destination, by: task) else { return nil }
     let file = try open(destination)
     do throws(SystemError) {
       let bytes = Int64(try file.status().st_size)
@@ -155,18 +149,7 @@ extension Volume {
     } catch {
       throw StorageError(error, storage: name)
     }
-  }
-
-  /// Whether the file at `destination` has a mark of `task`.
-  private func isPublished(at destination: StorageURL, by task: UniqueID) throws(StorageError) -> Bool {
-    do throws(SystemError) {
-      let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
-      return try StagingName(file.attribute(StagingFile.mark) ?? "")?.task == task
-    } catch {
-      return false
-    }
-  }
-}
+  }}
 
 extension Volume {
   /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. Any other file stays. A

@@ -94,6 +94,20 @@ import Testing
     }
   }
 
+  @Test("a task that was canceled after its file was published, and is retried, replaces its own file only")
+  func itsOwnFileIsReplaced() async throws {
+    try await DownloadHarness.run { harness in
+      let spec = harness.spec()
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      _ = await harness.run(spec)
+      harness.origin.serve(DownloadHarness.path, Self.other)
+      let outcome = await harness.run(spec)
+      #expect(outcome == .succeeded(sha256: Self.other.sha256, bytes: Self.other.size))
+      try #expect(harness.published == Self.other.bytes)
+      #expect(await harness.run(harness.spec { $0.id = .random() }).failure?.code == .destinationExists)
+    }
+  }
+
   @Test("a file of somebody else at the destination is not taken for the one that was about to be published")
   func aFileOfSomebodyElseIsNotAdopted() async throws {
     try await DownloadHarness.run { harness in
