@@ -149,7 +149,8 @@ extension Volume {
     } catch {
       throw StorageError(error, storage: name)
     }
-  }}
+  }
+}
 
 extension Volume {
   /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. Any other file stays. A
