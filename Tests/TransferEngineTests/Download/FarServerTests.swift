@@ -99,6 +99,37 @@ struct FarServerTests {
     }
   }
 
+  @Test("a signed URL whose request had to wait for its host is replaced before it is used")
+  func aSignedURLIsFreshWhenItIsUsed() async throws {
+    let (store, file, gate) = (try OriginServer(), OriginFile(seed: 5, size: 1000), OriginGate())
+    defer { store.close() }
+    try await DownloadHarness.run {
+      $0.hostConnections = 1
+    } _: { harness in
+      for path in ["/busy.mp4", "/signed/1", "/signed/2"] { store.serve(path, file) }
+      store.always("/busy.mp4", .hold(after: 10, gate))
+      store.always("/signed/1", .answer(410))
+      harness.origin.script(DownloadHarness.path) {
+        [.redirect(to: "http://127.0.0.1:\(store.port)/signed/\($0.number)")]
+      }
+      let busy = harness.spec {
+        ($0.source, $0.destination) = ("http://127.0.0.1:\(store.port)/busy.mp4", "storage://default/busy.mp4")
+      }
+      let first = Task { await harness.run(busy) }
+      await gate.reached()
+      let second = Task { await harness.run(harness.spec()) }
+      try await eventually("the other one waits") {
+        harness.roots.hosts.waiting(for: "127.0.0.1:\(store.port)") == 1
+      }
+      try await Task.sleep(for: .milliseconds(1100))
+      gate.open()
+      #expect(await first.value == .succeeded(sha256: file.sha256, bytes: file.size))
+      #expect(await second.value == .succeeded(sha256: file.sha256, bytes: file.size))
+      #expect(store.exchanges("/signed/1").isEmpty)
+      #expect(harness.roots.hosts.used == 0)
+    }
+  }
+
   @Test("a limited task uses one connection where that is enough")
   func aLimitedTaskUsesOneConnection() async throws {
     try await download(.init(), size: 6 << 20, rate: 3 << 20) { _, proxy in

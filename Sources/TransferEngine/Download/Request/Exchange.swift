@@ -13,6 +13,7 @@ struct Exchange {
   /// How many redirects are followed at most.
   let limit: Int
   private(set) var place: Place
+  private let first: Place
   private var hops = 0
   private var next: Place?
 
@@ -22,6 +23,7 @@ struct Exchange {
   ) {
     self.asked = asked
     self.place = place
+    first = place
     self.source = source
     self.isMedia = isMedia
     self.isObject = isObject
@@ -56,6 +58,13 @@ struct Exchange {
     place = next
     self.next = nil
     hops += 1
+    return true
+  }
+
+  /// Goes back to the first place. Returns false if no redirect was followed.
+  mutating func restart() -> Bool {
+    guard hops > 0 else { return false }
+    (place, next, hops) = (first, nil, 0)
     return true
   }
 

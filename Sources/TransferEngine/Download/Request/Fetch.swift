@@ -47,14 +47,32 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     _ request: (_ place: Place) -> CurlRequest
   ) async -> End {
     self.hosts = hosts
+    // The host to which a connection is kept for the answer's redirect.
+    var kept: String?
+    var isRenewed = false
     while true {
       let server = exchange.place.server
-      var startedAt = Clocks.boottime()
+      let askedAt = Clocks.boottime()
+      var startedAt = askedAt
       var failure: CurlError?
       var isSurplus = false
       (headAt, fate) = (nil, .other)
-      if (try? await hosts.connect(to: server, for: root, on: client.loop, pulse: pulse)) != nil {
+      var isTaken = true
+      if kept == server {
+        kept = nil
+      } else if kept == nil || !hosts.take(server, for: root) {
+        // Who waits for a connection must not keep another one.
+        if let host = kept { hosts.giveBack(host, for: root) }
+        kept = nil
+        isTaken = (try? await hosts.connect(to: server, for: root, on: client.loop, pulse: pulse)) != nil
+      }
+      if isTaken {
         startedAt = Clocks.boottime()
+        if startedAt - askedAt >= Self.freshness, !isRenewed, exchange.restart() {
+          // The URL of the redirect may have expired meanwhile: the source is asked for a fresh one.
+          (kept, isRenewed) = (server, true)
+          continue
+        }
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
@@ -66,6 +84,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         failure = .canceled
       }
       if !Task.isCancelled, exchange.follow() { continue }
+      if let kept { hosts.giveBack(kept, for: root) }
       await receiver.finish()
       let place = exchange.place
       return End(
@@ -74,6 +93,9 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         delay: headAt.map { ($0 - startedAt) / 1_000_000 }, isSurplus: isSurplus)
     }
   }
+
+  /// Some sources sign URLs for a few seconds only.
+  private static let freshness = Duration.seconds(1).nanoseconds
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
     headAt = Clocks.boottime()
