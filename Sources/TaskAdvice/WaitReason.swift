@@ -38,7 +38,8 @@ package enum WaitReason {
     guard task.state == .blocked, !open.isEmpty else { return nil }
     let names = open.prefix(named).map { id in
       switch states[id] {
-      case nil: "\(id) (it does not exist, or was removed, and then its id cannot be used again: submit it, or cancel this task)"
+      case nil:
+        "\(id) (it does not exist: submit it, or cancel this task; the id of a removed task cannot be used again)"
       case .failed, .canceled, .paused:
         "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
       case .blocked: "\(id) (also blocked: 'reelhaul show \(id)')"

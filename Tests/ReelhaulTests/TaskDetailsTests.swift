@@ -190,7 +190,8 @@ import TransferEngine
     #expect(
       report.waits
         == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
-        + "\(absent) (it does not exist, or was removed, and then its id cannot be used again: submit it, or cancel this task)")
+        + "\(absent) (it does not exist: submit it, or cancel this task; the id of a removed task cannot be used again)"
+    )
     #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
   }
 

@@ -23,7 +23,8 @@ struct HTTPLane: Sendable {
     } catch {
       throw .canceled
     }
-    defer { hosts.giveBack(server, for: name) }
+    let number = hosts.sent(to: server)
+    defer { hosts.giveBack(server, for: name, of: number) }
     return try await body()
   }
 

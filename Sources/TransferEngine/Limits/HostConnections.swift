@@ -35,6 +35,8 @@ final class HostConnections: Sendable {
     var waiting: [Waiter] = []
     /// The requests that the host serves now, and the most at once of late.
     var served = 0
+    /// The requests on their way or answered, by number.
+    var requests: [Int: Request] = [:]
     var mostServed: (count: Int, at: Int64) = (0, 0)
     /// What the last refusal has left.
     var allowed: (count: Int, at: Int64)?
@@ -80,18 +82,35 @@ final class HostConnections: Sendable {
       now - mostServed.at < HostConnections.recent ? max(served, mostServed.count) : served
     }
 
-    mutating func noteServed(now: Int64) {
-      if served >= mostServed(now: now) { mostServed = (served, now) }
+    mutating func noteServed(_ count: Int, now: Int64) {
+      if count >= mostServed(now: now) { mostServed = (count, now) }
     }
 
     /// A request was refused. Returns whether it was one too many. The reason is another if the host serves no request,
     /// or served as many a moment ago: a URL that is always refused must fail, and must not take the host from others.
-    mutating func refused(now: Int64) -> Bool {
+    mutating func refused(_ number: Int?, now: Int64) -> Bool {
+      let refused = number.flatMap { requests.removeValue(forKey: $0) }
+      // The host took the later ones without this one.
+      for (other, request) in requests where other > number ?? .max { requests[other]?.count = request.count - 1 }
       let total = total
-      guard served > 0, total > mostServed(now: now) else { return false }
-      allowed = (total - 1, now)
+      guard served > 0 || isWorking(beside: refused, now: now), total > mostServed(now: now) else { return false }
+      allowed = (max(1, total - 1), now)
       return true
     }
+
+    /// Whether the host works on a request, of which nothing has come yet: it would have refused it by now, as the other.
+    private func isWorking(beside refused: Request?, now: Int64) -> Bool {
+      guard let refused else { return false }
+      let patience = now - refused.sentAt + HostConnections.refusalTime
+      return requests.values.contains { now - $0.sentAt >= patience }
+    }
+  }
+
+  fileprivate struct Request {
+    let sentAt: Int64
+    /// The requests that were on their way or answered when it was sent, itself included, without those that the host has
+    /// refused since.
+    var count: Int
   }
 
   fileprivate struct Waiter {
@@ -112,6 +131,8 @@ final class HostConnections: Sendable {
   fileprivate static let hostsRemembered = 1000
   /// After so long without a refusal, one connection more than the host allowed is tried.
   fileprivate static let trialInterval = Duration.seconds(30).nanoseconds
+  /// A host that takes so much longer with a request than with one that it refused works on it.
+  fileprivate static let refusalTime = Duration.milliseconds(100).nanoseconds
   /// What a host served at once so long ago, it is taken to serve now.
   fileprivate static let recent = Duration.seconds(10).nanoseconds
 
@@ -183,32 +204,46 @@ final class HostConnections: Sendable {
     waiter?.continuation.resume(returning: false)
   }
 
+  /// A request with a connection to `host` is sent. Returns its number.
+  func sent(to host: String) -> Int {
+    let now = now()
+    return state.withLock { state in
+      state.lastNumber += 1
+      let count = (state.hosts[host]?.requests.count ?? 0) + 1
+      state.hosts[host]?.requests[state.lastNumber] = Request(sentAt: now, count: count)
+      return state.lastNumber
+    }
+  }
+
   /// The host sends what a request with a connection asked for.
   func served(_ host: String) {
     let now = now()
     state.withLock { state in
-      state.hosts[host]?.served += 1
-      state.hosts[host]?.noteServed(now: now)
+      guard var entry = state.hosts[host] else { return }
+      entry.served += 1
+      entry.noteServed(entry.served, now: now)
+      state.hosts[host] = entry
     }
   }
 
   /// Gives a connection back that was taken. Who waits for one may have it. Returns whether the request was refused
-  /// because there was one too many.
+  /// because there was one too many. `number` is that of the request, if one was sent.
   @discardableResult
-  func giveBack(_ host: String, for root: String, after fate: Fate = .other) -> Bool {
+  func giveBack(_ host: String, for root: String, after fate: Fate = .other, of number: Int? = nil) -> Bool {
     let now = now()
     let (isSurplus, next) = state.withLock { state -> (Bool, [Waiter]) in
       guard var entry = state.hosts[host] else { return (false, []) }
       var isSurplus = false
       switch fate {
       case .served:
-        entry.noteServed(now: now)
+        entry.noteServed(max(entry.served, number.flatMap { entry.requests[$0]?.count } ?? 0), now: now)
         entry.served -= 1
       case .refused:
-        isSurplus = entry.refused(now: now)
+        isSurplus = entry.refused(number, now: now)
         if isSurplus { state.makeRoom() }
       case .other: break
       }
+      if let number { entry.requests[number] = nil }
       entry.giveBack(root)
       let next = entry.admit(limit: limit, now: now)
       state.keep(entry, of: host)

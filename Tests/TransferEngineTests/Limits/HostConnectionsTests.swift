@@ -184,6 +184,45 @@ struct HostConnectionsTests {
     #expect(fill(hosts, served: 0) == 0)
   }
 
+  @Test("a host that is late to answer some requests and refuses others at once serves those")
+  func lateAnswersCount() {
+    let clock = Lock<Int64>(0)
+    let hosts = HostConnections(limit: 16) { clock.withLock { $0 } }
+    for _ in 0..<4 { #expect(hosts.take("a:80", for: "default")) }
+    var numbers = (0..<4).map { _ in hosts.sent(to: "a:80") }
+    clock.withLock { $0 += 5_000_000 }
+    #expect(!hosts.giveBack("a:80", for: "default", after: .refused, of: numbers.removeLast()), "nothing is known yet")
+    #expect(hosts.take("a:80", for: "default"))
+    clock.withLock { $0 += 200_000_000 }
+    numbers.append(hosts.sent(to: "a:80"))
+    clock.withLock { $0 += 5_000_000 }
+    #expect(hosts.giveBack("a:80", for: "default", after: .refused, of: numbers.removeLast()))
+    #expect(!hosts.take("a:80", for: "default"))
+  }
+
+  /// Small files are sent so fast that few answers are under way at a time.
+  @Test("a host that takes many requests at once allows as many, although a few URLs are always refused")
+  func fewRefusalsTakeLittle() {
+    let clock = Lock<Int64>(0)
+    let hosts = HostConnections(limit: 16) { clock.withLock { $0 } }
+    var requests: [Int] = []
+    #expect(hosts.take("a:80", for: "slow"))
+    _ = hosts.sent(to: "a:80")
+    hosts.served("a:80")
+    for round in 1...1000 {
+      while hosts.take("a:80", for: "default") { requests.append(hosts.sent(to: "a:80")) }
+      clock.withLock { $0 += 30_000_000 }
+      if round % 10 == 0 {
+        hosts.giveBack("a:80", for: "default", after: .refused, of: requests.removeFirst())
+      } else {
+        hosts.served("a:80")
+        hosts.giveBack("a:80", for: "default", after: .served, of: requests.removeFirst())
+      }
+    }
+    while hosts.take("a:80", for: "default") { requests.append(hosts.sent(to: "a:80")) }
+    #expect(requests.count >= 10)
+  }
+
   @Test("what was learned of a host is remembered, and of many hosts only some")
   func experienceIsRemembered() {
     let hosts = HostConnections(limit: 16)

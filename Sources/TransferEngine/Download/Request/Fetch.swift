@@ -73,13 +73,14 @@ final class Fetch: CurlHandler, @unchecked Sendable {
           (kept, isRenewed) = (server, true)
           continue
         }
+        let number = hosts.sent(to: server)
         do throws(CurlError) {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
           if headAt == nil, Self.refusals.contains(error.code) { fate = .refused }
         }
-        isSurplus = hosts.giveBack(server, for: root, after: fate)
+        isSurplus = hosts.giveBack(server, for: root, after: fate, of: number)
       } else {
         failure = .canceled
       }
