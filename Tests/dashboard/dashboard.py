@@ -398,6 +398,37 @@ def a_task_that_leaves_the_list_leaves_the_selection(s):
 
 
 @check
+def boxes_show_what_is_selected(s):
+    for _ in range(3):
+        s.paused("boxes")
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=tasks&queue=boxes")
+    boxes = page.locator(".body .row input")
+    expect(boxes).to_have_count(3)
+
+    def shown():
+        return [boxes.nth(index).is_checked() for index in range(3)]
+
+    boxes.nth(0).click()
+    assert shown() == [True, False, False], shown()
+    page.get_by_role("button", name="Clear the selection").click()
+    assert shown() == [False, False, False], shown()
+    boxes.nth(0).click()
+    expect(page.locator(".choice")).to_contain_text("1 selected")
+    assert shown() == [True, False, False], shown()
+    page.locator(".row.top input").click()
+    expect(page.locator(".choice")).to_contain_text("3 selected")
+    assert shown() == [True, True, True], shown()
+    boxes.nth(1).click()
+    expect(page.locator(".choice")).to_contain_text("2 selected")
+    assert shown() == [True, False, True], shown()
+    page.keyboard.press("Escape")
+    expect(page.locator(".choice")).to_have_text("")
+    assert shown() == [False, False, False], shown()
+    page.context.close()
+
+
+@check
 def lines_that_were_not_sent_stay_and_are_submitted_once(s):
     page = s.browser.page()
     posts = []

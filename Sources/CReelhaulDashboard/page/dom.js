@@ -2,6 +2,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// What the page gives a field, and somebody may change: attributes tell only how it began.
+const GIVEN = ["value", "checked", "indeterminate"];
+
 /// `h("a", {class: "x", onclick: f, href: "…"}, children…)`. False and absent attributes are left out.
 export function h(name, attributes, ...children) {
   const node = document.createElement(name);
@@ -14,11 +17,12 @@ export function svg(name, attributes, ...children) {
 
 function build(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes ?? {})) {
-    if (value === undefined || value === null || value === false) continue;
-    if (key.startsWith("on")) listen(node, key.slice(2), value);
+    if (value === undefined || value === null) continue;
+    // That a box is not checked must be told as well.
+    if (GIVEN.includes(key) && key in node) { node[key] = value; node[`$${key}`] = value; }
+    else if (value === false) continue;
+    else if (key.startsWith("on")) listen(node, key.slice(2), value);
     else if (key === "css") for (const [name, text] of Object.entries(value)) node.style.setProperty(name, text);
-    else if (key === "value" && "value" in node) { node.value = value; node.$value = value; }
-    else if (key === "checked" || key === "indeterminate") { node[key] = value; node[`$${key}`] = value; }
     else node.setAttribute(key, value === true ? "" : value);
     if (key === "open") node.$open = true;
   }
@@ -96,13 +100,12 @@ function merge(old, next) {
   old.$open = next.$open;
   // A select has its value only once it has its options.
   if (old.nodeName !== "TEXTAREA") mergeChildren(old, next);
-  // What somebody types or chooses stays; what the page itself gave may change.
-  for (const name of ["value", "checked", "indeterminate"]) {
+  // What somebody types or chooses stays until the page gives something else. A box is as the page gives it.
+  for (const name of GIVEN) {
     const given = next[`$${name}`];
-    if (given !== undefined && given !== old[`$${name}`] || name !== "value" && name in next && old[name] !== next[name] && old.$on?.change) {
-      old[name] = given ?? next[name];
-      old[`$${name}`] = given;
-    }
+    if (given === undefined || given === (name === "value" ? old.$value : old[name])) continue;
+    old[name] = given;
+    old[`$${name}`] = given;
   }
 }
 
