@@ -668,17 +668,26 @@ def a_stream_that_says_nothing_is_begun_anew(s):
 
 
 @check
-def a_tab_in_the_background_lets_its_stream_go(s):
+def a_tab_in_the_background_keeps_no_stream(s):
     page = s.browser.page()
     page.clock.install()
     page.add_init_script(SILENT % "true" + "setInterval(() => streams.at(-1)?.dispatchEvent(new Event('ping')), 10_000);")
-    page.add_init_script("Object.defineProperty(document, 'hidden', { value: true });")
+    page.add_init_script("window.isHidden = true; Object.defineProperty(document, 'hidden', { get: () => isHidden });")
+
+    def streams(is_hidden):
+        page.evaluate("(is) => { window.isHidden = is; document.dispatchEvent(new Event('visibilitychange')); }", is_hidden)
+        page.clock.run_for(2000)
+        soon = page.evaluate("streams.map((one) => one.readyState)")
+        page.clock.run_for(30_000)
+        return soon, page.evaluate("streams.map((one) => one.readyState)")
+
     page.goto(f"{s.base}?view=queues")
     expect(page.locator("h1")).to_have_text("Queues")
-    page.clock.run_for(28_000)
-    assert page.evaluate("streams.map((one) => one.readyState)") == [1]
-    page.clock.run_for(4_000)
-    assert page.evaluate("streams.map((one) => one.readyState)") == [2]
+    page.clock.run_for(30_000)
+    assert page.evaluate("streams.length") == 0
+    assert streams(False) == ([1], [1])
+    assert streams(True) == ([1], [2])
+    assert streams(False) == ([2, 1], [2, 1])
     page.context.close()
 
 

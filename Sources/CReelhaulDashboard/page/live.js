@@ -3,8 +3,9 @@ import { get } from "./api.js";
 
 // The server is silent for at most 15 s.
 const PATIENCE = 25_000;
-// A browser has few connections to a server: a page that nobody sees must not keep one.
-const HIDDEN_PATIENCE = 30_000;
+// A browser has few connections to a server, and those of hidden pages block the one that is seen. A glance at another
+// tab ends nothing.
+const HIDDEN_PATIENCE = 3000;
 
 class Live extends EventTarget {
   state = "connecting";
@@ -23,12 +24,10 @@ class Live extends EventTarget {
     setInterval(() => this.#look(), 1000);
     document.addEventListener("visibilitychange", () => {
       clearTimeout(this.#timer);
-      if (!document.hidden) { if (!this.#stream) this.#open(); }
-      else this.#rest();
+      if (document.hidden) this.#timer = setTimeout(() => this.#close(), HIDDEN_PATIENCE);
+      else if (!this.#stream) this.#open();
     });
   }
-
-  #rest() { this.#timer = setTimeout(() => this.#close(), HIDDEN_PATIENCE); }
 
   /// Follows the overview, and the tasks that `query` names.
   follow(query) {
@@ -49,11 +48,10 @@ class Live extends EventTarget {
 
   #open() {
     this.#close();
-    if (this.#wanted === null) return;
+    // A hidden page gets its stream once somebody looks at it.
+    if (this.#wanted === null || document.hidden) return;
     clearTimeout(this.#timer);
     this.#openedAt = Date.now();
-    // A tab may be opened in the background.
-    if (document.hidden) this.#rest();
     const stream = new EventSource(`v1/stream?${this.#wanted}`);
     this.#stream = stream;
     const hear = (name, run) => stream.addEventListener(name, (event) => {
@@ -90,14 +88,14 @@ class Live extends EventTarget {
     this.#say(isRefused ? "refused" : "cut");
     clearTimeout(this.#timer);
     this.#retry = isThere && !isRefused ? 1 : Math.min(10, this.#retry + 1);
-    this.#timer = setTimeout(() => { if (!this.#stream && !document.hidden) this.#open(); }, 500 * this.#retry);
+    this.#timer = setTimeout(() => { if (!this.#stream) this.#open(); }, 500 * this.#retry);
   }
 
   // A connection may be dead although nobody closed it: a new one tells.
   #look() {
     if (!this.#stream || Date.now() - Math.max(this.heardAt, this.#openedAt) <= PATIENCE) return;
     if (this.state !== "cut") this.#say("behind");
-    document.hidden ? this.#close() : this.#open();
+    this.#open();
   }
 
   #say(state) {
