@@ -261,6 +261,34 @@ def a_first_download_is_watched_paused_resumed_and_canceled(s):
 
 
 @check
+def a_copy_has_what_the_task_has(s):
+    options = ("--not-before", "2100-01-01T00:00:09.5Z", "--notify", "http://127.0.0.1:9/hook")
+    options += ("--label", "note=b=c", "--rate", "20MB", "--retry-after", "1,2", "--if-exists", "skip", "--bytes", "1kB")
+    first = s.paused("copied", *options)
+    page = s.browser.page(timezone_id="Asia/Kolkata")
+    page.goto(f"{s.base}?view=task&id={first}")
+    for words in ("--not-before 2100-01-01T00:00:09.5", "--notify http://127.0.0.1:9/hook"):
+        expect(page.locator("pre[aria-label='Command line']")).to_contain_text(words)
+    page.get_by_role("link", name="Run a copy").click()
+    page.get_by_text("Order and queue").click()
+    page.get_by_label("add it without starting it").check()
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.get_by_role("link", name="Watch it").click()
+    expect(page.locator("h1")).to_be_visible()
+    second = re.search("id=(.*)", page.url)[1]
+    s.wait(lambda: s.there(second), "the copy is there")
+    own = ("id", "createdAt")
+    told = [{name: value for name, value in s.there(id).items() if name not in own} for id in (first, second)]
+    assert first != second and told[0] == told[1], told
+    lost = page.evaluate(
+        "async () => { const { hidden } = await import(new URL('assets/command.js', location.href));"
+        " return hidden({ source: 'noop://host/x', spec: { notify: 'http://host/hook?key=***' } }); }"
+    )
+    assert lost == ["values of a URL's query (***)"], lost
+    page.context.close()
+
+
+@check
 def what_a_task_says_is_text_and_its_numbers_are_exact(s):
     title = '<img src="x" onerror="document.title=\'hacked\'">'
     id = "01890000-0000-7000-8000-000000000001"

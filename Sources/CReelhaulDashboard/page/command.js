@@ -20,6 +20,7 @@ export function commandLine(task) {
   if (task.ifExists !== "fail") give("if-exists", task.ifExists);
   for (const [name, value] of Object.entries(task.labels ?? {})) give("label", `${name}=${value}`);
   if (task.paused) words.push("--paused");
+  give("notify", task.notify);
   for (const name of ["sha256", "md5", "bytes"]) give(name, task.expect?.[name]);
   if (task.allowUnframed) words.push("--allow-unframed");
   const headers = Array.isArray(task.headers) ? task.headers.map((name) => typeof name === "string" ? `${name}: …` : `${name.name}: ${name.value}`) : Object.entries(task.headers ?? {}).map(([name, value]) => `${name}: ${value}`);
@@ -52,7 +53,7 @@ export function submission(task) {
 /// What a document hides because it may be a secret, so that a copy of the task lacks it.
 export function hidden(task) {
   const found = [];
-  if (/\*\*\*/.test(`${task.source} ${task.destination ?? ""}`)) found.push("values of the URL's query (***)");
+  if (/\*\*\*/.test([task.source, task.destination, task.spec?.notify])) found.push("values of a URL's query (***)");
   if (task.spec?.headers?.length) found.push(`values of the header fields ${task.spec.headers.join(", ")}`);
   return found;
 }

@@ -57,6 +57,12 @@ export function time(text, isPrecise = false) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clockTime}${isPrecise ? `:${two(at.getSeconds())}` : ""}`;
 }
 
+/// As a field of local time has it: `2026-11-23T14:03:09.000`; empty if it is no time.
+export function local(instant) {
+  const at = new Date(instant ?? NaN);
+  return Number.isNaN(at.getTime()) ? "" : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+}
+
 /// Done in percent, rounded down, because 100 means done; null if the total is unknown.
 export function percent(task) {
   if (task.state === "succeeded") return 100;

@@ -165,7 +165,7 @@ export function open(_, view) {
       ...Object.entries(task.digest ?? {}).map(([name, value]) => [name.toUpperCase().replace("SHA", "SHA-"), h("code", { class: "break" }, value)]),
       ...Object.entries(spec.expect ?? {}).filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [`Expected ${name}`, h("code", { class: "break" }, String(value))]),
       ["If it exists", spec.ifExists !== "fail" && spec.ifExists], ["Credential", spec.credential], ["Rate limit", spec.rate && rate(spec.rate)], ["Connections", spec.connections && `at most ${spec.connections}`],
-      ["Headers", spec.headers?.length && spec.headers.join(", ")], ["Not before", spec.notBefore && time(spec.notBefore, true)],
+      ["Headers", spec.headers?.length && spec.headers.join(", ")], ["Not before", spec.notBefore && time(spec.notBefore, true)], ["Web hook", spec.notify],
       ["After", task.after?.length && h("span", {}, task.after.map((one, index) => [index ? ", " : "", h("a", { href: taskHref(one) }, h("code", {}, one.slice(-8)))]))],
       ["Labels", Object.keys(task.labels ?? {}).length > 0 && h("span", { class: "labels" }, Object.entries(task.labels).map(([name, value]) => h("a", { class: "tag", href: labelHref(name, value) }, `${name}=${value}`)))],
       ["Created", h("time", { datetime: task.createdAt }, `${time(task.createdAt, true)} (${ago(task.createdAt)})`)], ["Started", task.startedAt && time(task.startedAt, true)], ["Finished", task.finishedAt && time(task.finishedAt, true)],

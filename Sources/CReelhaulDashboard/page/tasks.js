@@ -1,7 +1,7 @@
 // The list of tasks: filters that are the address, rows that do not jump, and actions on one, some or all that match.
 import { can, taskNamed } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
-import { bytes, duration, host, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
+import { bytes, duration, host, local, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { saved } from "./main.js";
 import { areKeysOn } from "./palette.js";
@@ -159,7 +159,7 @@ export function open(_, view) {
     const states = filter.state?.split(",") ?? [];
     const toggle = (state) => change({ view: "tasks", state: states.includes(state) ? states.filter((one) => one !== state).join(",") : [...states, state].join(",") });
     const typed = (name, label, more = {}) => h("input", { name, "aria-label": label, placeholder: label, autocomplete: "off", spellcheck: "false", value: filter[name] ?? "", onchange: (event) => change({ view: "tasks", [name]: event.target.value.trim() }), ...more });
-    const moment = (name, label) => h("label", { class: "moment" }, h("span", {}, label), h("input", { type: "datetime-local", name, value: local(filter[name]), onchange: (event) => change({ view: "tasks", [name]: event.target.value ? new Date(event.target.value).toISOString() : "" }) }));
+    const moment = (name, label) => h("label", { class: "moment" }, h("span", {}, label), h("input", { type: "datetime-local", name, value: local(filter[name]).slice(0, 16), onchange: (event) => change({ view: "tasks", [name]: event.target.value ? new Date(event.target.value).toISOString() : "" }) }));
     const extra = ["code", "label", "after", "before", "sort"].some((one) => filter[one]);
     show(parts.tools, h("div", { class: "filters", role: "search", "aria-label": "Filter tasks" },
       h("div", { class: "line" },
@@ -392,10 +392,3 @@ export function open(_, view) {
   view.update = read;
   read({ isBack: true });
 }
-
-function local(instant) {
-  const at = new Date(instant ?? NaN);
-  if (Number.isNaN(at.getTime())) return "";
-  return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
