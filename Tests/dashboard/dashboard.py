@@ -289,6 +289,24 @@ def a_copy_has_what_the_task_has(s):
 
 
 @check
+def bytes_are_read_as_on_the_command_line(s):
+    texts = {
+        "0": 0, "500": 500, "10MiB": 10 << 20, "10mib": 10 << 20, "10 MiB": 10 << 20, "1.5GB": 1_500_000_000, "64k": 64000,
+        "1kB": 1000, "64ki": 65536, "1T": 10**12, "7B": 7, "0.5KiB": 512, "2P": 2 * 10**15,
+        **dict.fromkeys(("", "-1", "x", "1x", "1.", ".5", "1KB2", "1..2", "MiB", "1 2", "1.5", "0.4", "1.5B", "5iB")),
+    }  # fmt: skip
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=submit")
+    told = page.evaluate(
+        "async (texts) => { const { parseBytes } = await import(new URL('assets/format.js', location.href));"
+        " return texts.map(parseBytes); }",
+        list(texts),
+    )
+    assert dict(zip(texts, told)) == texts, told
+    page.context.close()
+
+
+@check
 def what_a_task_says_is_text_and_its_numbers_are_exact(s):
     title = '<img src="x" onerror="document.title=\'hacked\'">'
     id = "01890000-0000-7000-8000-000000000001"

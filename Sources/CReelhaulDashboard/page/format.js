@@ -15,10 +15,13 @@ export function bytes(count) {
 
 export const rate = (value) => `${bytes(value)}/s`;
 
-/// Bytes of text as `20M`, `20 MiB` or `500`; null if it is none.
+/// Bytes of text as the command line reads it, `500`, `20M`, `1.5 GiB`: powers of 1024 with an `i`, powers of 1000 without.
+/// Null if it is none, or has a part of a byte.
 export function parseBytes(text) {
-  const found = /^\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)i?b?\s*$/i.exec(text);
-  return found ? Math.round(Number(found[1]) * 1024 ** "_kmgtp".indexOf(found[2].toLowerCase() || "_")) : null;
+  const found = /^(\d+(?:\.\d+(?= *[kmgtp]))?) *(?:([kmgtp])(i?))?b?$/i.exec(text);
+  if (!found) return null;
+  const [, amount, unit = "", binary] = found;
+  return Math.round(Number(amount) * (binary ? 1024 : 1000) ** "_kmgtp".indexOf(unit.toLowerCase() || "_"));
 }
 
 /// `42 s`, `3 min 20 s`, `2 h 5 min`, `4 d 3 h`.
