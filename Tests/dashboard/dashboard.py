@@ -233,8 +233,17 @@ def a_first_download_is_watched_paused_resumed_and_canceled(s):
     s.note(f"first screen: {weight} bytes, first paint after {paint:.0f} ms")
     assert weight < 150_000, weight
     page.get_by_label("URL to download").fill(f"{s.origin.url}/film.mp4")
+
+    def answer_is_lost(route):
+        route.fetch()
+        route.abort()
+
+    page.route("**/v1/tasks", answer_is_lost, times=1)
     page.get_by_role("button", name="Download").click()
+    expect(page.locator("#toasts")).to_contain_text("cannot be reached")
+    page.evaluate("for (let n = 0; n < 2; n += 1) document.querySelector('.welcome button').click()")
     expect(page.locator("h1")).to_have_text("film.mp4")
+    assert len(read(f"{s.base}v1/tasks")["tasks"]) == 1
     state(page, "running")
     s.wait(lambda: shares(page) > 0 and cells(page) > 0, "the bar and the map have begun")
     share, full = shares(page), cells(page)

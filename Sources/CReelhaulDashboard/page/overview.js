@@ -12,7 +12,7 @@ const SPANS = { "1h": 3600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1
 const rates = [];
 
 export function open(_, view) {
-  let overview = live.overview, moving = null, workers = null, samples = null, samplesProblem = null, workersProblem = null;
+  let overview = live.overview, moving = null, workers = null, samples = null, samplesProblem = null, workersProblem = null, sent = {}, isBusy = false;
   const span = () => SPANS[param("range")] ? param("range") : "6h";
   const draw = () => show(view.root, page());
 
@@ -127,13 +127,19 @@ export function open(_, view) {
       can("write") ? h("form", { onsubmit: async (event) => {
         event.preventDefault();
         // Merging keeps the first field: this function may belong to a later one.
-        const field = event.target.querySelector("input");
+        const source = event.target.querySelector("input").value.trim();
+        // What is sent again, because its answer was lost, is submitted once.
+        if (sent.source !== source) sent = { source, key: key() };
+        isBusy = true;
+        draw();
         try {
-          const made = await post("v1/tasks", { kind: "download", source: field.value.trim() }, { headers: { "Idempotency-Key": key() } });
+          const made = await post("v1/tasks", { kind: "download", source }, { headers: { "Idempotency-Key": sent.key } });
           toast("Submitted.");
           go(taskHref(made.id));
         } catch (problem) { told(problem); }
-      } }, input, h("button", { class: "main" }, "Download")) : null,
+        isBusy = false;
+        draw();
+      } }, input, h("button", { class: "main", disabled: isBusy }, "Download")) : null,
       h("p", { class: "quiet" }, "Or in a shell: ", h("code", {}, "reelhaul download URL --wait")));
   }
 }
