@@ -1,5 +1,6 @@
 import HTTPServer
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
@@ -53,6 +54,7 @@ struct Exchange: Sendable {
       response.headers["Retry-After"] = "\(max(1, Int(error.wait.milliseconds + 999) / 1000))"
       return response
     case let error as ReelhaulClientError: return unavailable("Kafka did not take the commands", error)
+    case let error as KafkaError: return unavailable("Kafka cannot be read", error)
     case is CancellationError: return .problem(503, "the request was canceled")
     default: return unavailable("the state of the fleet cannot be read", error)
     }

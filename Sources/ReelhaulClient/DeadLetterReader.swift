@@ -75,7 +75,7 @@ package protocol DeadLetterSource: Sendable {
   func letter(_ partition: Int32, _ offset: Int64) async throws -> DeadLetter?
 }
 
-/// Reads the `dead-letters` topic. It connects at the first call. Throws ``ReelhaulClientError``.
+/// Reads the `dead-letters` topic. It connects at the first call. Throws ``KafkaError``.
 package actor DeadLetterReader: DeadLetterSource {
   /// How many bytes of a value a page has.
   package static let excerpt = 4096
@@ -147,7 +147,7 @@ package actor DeadLetterReader: DeadLetterSource {
 
   private func alone<Result: Sendable>(
     _ body: @Sendable (TopicTail) async throws(KafkaError) -> Result
-  ) async throws(ReelhaulClientError) -> Result {
+  ) async throws(KafkaError) -> Result {
     while isBusy { await withCheckedContinuation { if isBusy { waiting.append($0) } else { $0.resume() } } }
     isBusy = true
     defer {
@@ -156,14 +156,10 @@ package actor DeadLetterReader: DeadLetterSource {
       waiting = []
       for waiter in next { waiter.resume() }
     }
-    do throws(KafkaError) {
-      let open: TopicTail
-      if let tail { open = tail } else { open = try TopicTail(configuration, topic: topic) }
-      tail = open
-      return try await body(open)
-    } catch {
-      throw ReelhaulClientError(error)
-    }
+    let open: TopicTail
+    if let tail { open = tail } else { open = try TopicTail(configuration, topic: topic) }
+    tail = open
+    return try await body(open)
   }
 }
 

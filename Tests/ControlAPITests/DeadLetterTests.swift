@@ -1,5 +1,6 @@
 import HTTPServer
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -128,6 +129,16 @@ import Testing
       }
       let seen3 = try await bench.store.counts()
       #expect(seen3 == [.queued: 1], "the same task, sent again")
+    }
+  }
+
+  @Test("while Kafka is away, a read says that Kafka cannot be read") func kafkaIsAway() async throws {
+    try await APIBench.run { bench in
+      let reader = try DeadLetterReader(KafkaConfiguration(bootstrap: "127.0.0.1:1"), topicPrefix: "away")
+      let away = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, deadLetters: reader)
+      let answer = await away.ask("GET", "/v1/dead-letters")
+      #expect(answer.status == 503 && answer.body.contains("Kafka cannot be read"), "\(answer)")
+      await reader.close()
     }
   }
 
