@@ -1,3 +1,5 @@
+import ReelhaulCodec
+import ReelhaulDigest
 import TaskCore
 
 /// A place that files are uploaded to, in the words of its protocol: one type for each protocol.
@@ -112,7 +114,9 @@ package struct UploadOrder: Sendable {
   /// Counts the versions of the source.
   package let generation: Int
   /// That of the object that it makes.
-  package var owner: UploadedObject.Owner { .init(task: task, generation: generation) }
+  package var owner: UploadedObject.Owner {
+    .init(task: task, version: Hex.encode(digest(.sha256, of: Array(body.source.identity.version.utf8)).prefix(16)))
+  }
   package let size: Int64
   package let plan: UploadPlan
   package let ifExists: IfExists
@@ -140,7 +144,7 @@ package struct UploadedObject: Hashable, Sendable {
   package var md5: String?
   /// Where it is, if the server chose the place.
   package var location: String?
-  /// The task and generation that uploaded it, if the object says so.
+  /// The task that uploaded it, and of which version of its source, if the object says so.
   package var owner: Owner?
   /// What proved that its bytes are those of the source.
   package var verified: UploadVerification
@@ -149,11 +153,12 @@ package struct UploadedObject: Hashable, Sendable {
 
   package struct Owner: Hashable, Sendable {
     package var task: UniqueID
-    package var generation: Int
+    /// A digest of what tells the version from others. A generation does not: a task that was canceled counts them anew.
+    package var version: String?
 
-    package init(task: UniqueID, generation: Int) {
+    package init(task: UniqueID, version: String?) {
       self.task = task
-      self.generation = generation
+      self.version = version
     }
   }
 

@@ -43,6 +43,30 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "what a canceled run has made of a source that was replaced by one of the same length is replaced by the next run",
+    arguments: [small, size], [IfExists.fail, .skip])
+  func canceledAtTheEnd(size: Int, ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      let (spec, gate) = (Self.spec { $0.ifExists = ifExists }, OriginGate())
+      S3Conditions.learn(.proven, of: "\(harness.store.url())/films")
+      try harness.put(Self.bytes(size))
+      harness.store.script { [.putObject, .completeUpload].contains($0.operation) ? [.holdAnswer(gate)] : [] }
+      let run = Task { await harness.run(spec) }
+      await gate.reached()
+      run.cancel()
+      #expect(await run.value == .stopped)
+      gate.open()
+      Self.expectThere(harness, Self.bytes(size))
+      harness.store.script { _ in [] }
+      let other = OriginContent(seed: 9).bytes(0..<Int64(size))
+      try harness.put(other)
+      let outcome = await harness.run(spec)
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      Self.expectThere(harness, other)
+    }
+  }
+
   @Test("a 412 that a file's own try before has caused is no failure") func ownIsInTheWay() async throws {
     let (spec, bytes) = (Self.spec { _ in }, Self.bytes(Self.small))
     // A kept connection on which the answer is lost: libcurl repeats the request by itself.

@@ -72,10 +72,8 @@ struct S3Target: UploadTarget {
     }
     var object = UploadedObject(
       size: head["content-length"].flatMap { Int64($0) }, etag: head["etag"], versionID: head["x-amz-version-id"])
-    if let task = head["x-amz-meta-reelhaul-task"].flatMap({ UniqueID($0) }),
-      let generation = head["x-amz-meta-reelhaul-generation"].flatMap({ Int($0) })
-    {
-      object.owner = .init(task: task, generation: generation)
+    if let task = head["x-amz-meta-reelhaul-task"].flatMap({ UniqueID($0) }) {
+      object.owner = .init(task: task, version: head["x-amz-meta-reelhaul-version"])
     }
     if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
     object.md5 = Self.md5(head)
@@ -190,9 +188,9 @@ struct S3Target: UploadTarget {
     } catch let error as S3Error {
       if session.uploadID != nil, error.losesUpload { throw UploadGone() }
       guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
-      // A 412 may come from this task's own object of the try before.
-      guard var there = try await own(upload) else { throw try await occupied(upload) }
-      if try await proves(&there, upload.body.source) {
+      // A 412 may come from this task's own object: of the try before, or of another version.
+      guard var there = try await look(), there.owner?.task == upload.task else { throw try await occupied(upload) }
+      if there.owner == upload.owner, try await proves(&there, upload.body.source) {
         return UploadReceipt(
           segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
           versionID: there.versionID)
@@ -302,7 +300,7 @@ struct S3Target: UploadTarget {
 
   static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
 
-  /// The object, if it is this task's.
+  /// The object, if this task has made it of this version.
   func own(_ upload: UploadOrder) async throws -> UploadedObject? {
     guard let there = try await look(), there.owner == upload.owner else { return nil }
     return there
@@ -327,6 +325,7 @@ struct S3Target: UploadTarget {
     var fields = [
       HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
       HeaderField(name: "x-amz-meta-reelhaul-generation", value: "\(upload.generation)"),
+      HeaderField(name: "x-amz-meta-reelhaul-version", value: upload.owner.version ?? ""),
     ]
     if let storageClass = parameters.storageClass {
       fields.append(HeaderField(name: "x-amz-storage-class", value: storageClass))
