@@ -15,6 +15,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var done = ByteRanges()
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false
+  /// Whether the server has told that what it made of this version has other bytes.
+  package var isDoubted = false
 
   package var envelope: Checkpoint {
     let payload = JSONWriter.write { json in
@@ -33,6 +35,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         }
         if !done.isEmpty { json.bounds("done", of: done) }
         if isPublishing { json.member("publishing", true) }
+        if isDoubted { json.member("doubted", true) }
       }
     }
     return Checkpoint(
@@ -60,6 +63,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var session: [UInt8]?
       var done: ByteRanges?
       var isPublishing = false
+      var isDoubted = false
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
         case "size": identity.size = try reader.integer(0...Int64.max)
@@ -73,6 +77,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "session": session = try reader.raw()
         case "done": done = try reader.bounds()
         case "publishing": isPublishing = try reader.bool()
+        case "doubted": isDoubted = try reader.bool()
         default: try reader.skip()
         }
       }
@@ -83,6 +88,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       // Checkpoints of an earlier version have only the number of bytes.
       checkpoint.done = done ?? ByteRanges(0..<max(0, envelope.bytesDone))
       checkpoint.isPublishing = isPublishing
+      checkpoint.isDoubted = isDoubted
       return checkpoint
     }
   }

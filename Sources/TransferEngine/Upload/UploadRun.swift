@@ -141,7 +141,13 @@ final class UploadRun: @unchecked Sendable {
       }
     }
     let sorted = receipts.values.sorted { $0.segment < $1.segment }
-    return try succeeded(try await target.finish(order, session: session, receipts: sorted), order)
+    do {
+      return try succeeded(try await target.finish(order, session: session, receipts: sorted), order)
+    } catch let failure as TaskFailure where failure.code == .digestMismatch {
+      // The next attempt finds the object, and may not be told the same again.
+      try await record { $0.isDoubted = true }
+      throw failure
+    }
   }
 
   /// Makes the state fit the source, and checks what the task expects of it.
@@ -167,7 +173,8 @@ final class UploadRun: @unchecked Sendable {
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
       ) { [ledger] in ledger.mayWrite },
       record: { [self] session in try await record { $0.session = session } },
-      publishing: { [self] isPublishing in try await record { $0.isPublishing = isPublishing } })
+      publishing: { [self] isPublishing in try await record { $0.isPublishing = isPublishing } },
+      isDoubted: state.isDoubted)
   }
 
   private func check(_ source: any UploadSource) async throws {
@@ -213,10 +220,8 @@ final class UploadRun: @unchecked Sendable {
     if order.ifExists == .fail, order.generation == 0, !order.mayBeThere {
       looks = try await !target.refusesToReplace(order)
     }
-    if looks, let there = try await target.look() {
-      let isOwn = there.owner == order.owner
-      // One of another size is what a store made of a request that it did not know.
-      if isOwn, there.size ?? order.size == order.size { return try succeeded(there, order) }
+    if looks, var there = try await target.look() {
+      if there.owner == order.owner, try await target.proves(&there, order) { return try succeeded(there, order) }
       let isFormer = there.owner?.task == spec.id
       if isFormer, order.ifExists != .replace { order.replaces = there.etag }
       switch order.ifExists {

@@ -20,6 +20,9 @@ package protocol UploadTarget: Sendable {
   /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
   func look() async throws -> UploadedObject?
 
+  /// Whether an object that this task has made of this version has its bytes, and by what that is proven.
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool
+
   /// Whether the request that makes the object refuses by itself to replace another one, and costs little then: nobody
   /// needs to look before.
   func refusesToReplace(_ upload: UploadOrder) async throws -> Bool
@@ -52,6 +55,11 @@ package protocol UploadTarget: Sendable {
 }
 
 extension UploadTarget {
+  package func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
+    // One of another size is what a server made of a request that it did not know.
+    there.size ?? upload.size == upload.size
+  }
+
   package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
 
   package func copiesByStore(_ upload: UploadOrder) -> Bool { false }
@@ -129,8 +137,11 @@ package struct UploadOrder: Sendable {
   package let record: @Sendable (_ session: [UInt8]) async throws -> Void
   /// Records whether the whole file may be at the destination from now on.
   package let publishing: @Sendable (Bool) async throws -> Void
-  /// The entity tag of what this task itself uploaded of an earlier version of the source: it alone may be replaced.
+  /// The entity tag of what this task itself uploaded of an earlier version of the source, or of this one with other bytes:
+  /// it alone may be replaced.
   package var replaces: String?
+  /// Whether the server has told that what it made of this version has other bytes: then only reading proves something.
+  package var isDoubted = false
 }
 
 /// What is at a destination.

@@ -165,6 +165,61 @@ extension UploadS3Tests {
     }
   }
 
+  /// A HEAD that tells nothing of the bytes, or something else.
+  private static let silentHeads: [[StoreFault]] = [
+    [.header("x-amz-checksum-crc32c", nil)], [.header("x-amz-checksum-crc32c", "AAAAAA==")],
+  ]
+
+  @Test(
+    "an object that the store has damaged is made anew by the next run", arguments: [0, 1], [IfExists.fail, .replace])
+  func damagedOnce(head: Int, ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      S3Conditions.learn(.honoured, of: "\(harness.store.url())/films")
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      harness.store.script { request in
+        switch request.operation {
+        case .completeUpload where request.ordinal == 1: [.corruptBit, .wrongChecksumEcho]
+        case .headObject: Self.silentHeads[head]
+        default: []
+        }
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == .digestMismatch)
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 2)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an object of which a look tells another checksum is read, and is no failure if it has the right bytes")
+  func wrongWord() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      let isLost = Lock(true)
+      harness.store.script { request in
+        if request.operation == .completeUpload { return isLost.withLock { $0 } ? [.closeAfterApplying] : [] }
+        guard request.operation == .headObject else { return [] }
+        return isLost.withLock { $0 } ? [.status(503)] : Self.silentHeads[1]
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      isLost.withLock { $0 = false }
+      for checkpoint in [ledger.last, nil] {
+        let outcome = await harness.run(spec, from: checkpoint)
+        #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+        #expect(harness.store.exchanges(.createUpload).count == (checkpoint == nil ? 2 : 1))
+        Self.expectThere(harness)
+      }
+      // A damage that only this look tells.
+      harness.store.script { request in
+        if request.operation == .completeUpload { return [.corruptBit] }
+        return request.operation == .headObject ? Self.silentHeads[1] : []
+      }
+      #expect(await harness.run(spec).failure?.code == .digestMismatch)
+    }
+  }
+
   @Test("an upload that the store has forgotten is sent anew", arguments: [StoreOperation.uploadPart, .completeUpload])
   func expired(operation: StoreOperation) async throws {
     try await upload(script: { $0.operation == operation && $0.ordinal == 2 ? [.noSuchUpload] : [] }).run {

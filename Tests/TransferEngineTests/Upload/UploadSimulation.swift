@@ -287,6 +287,9 @@ private struct SmallSegments: UploadTarget {
     if let cut { cut } else { try await target.plan(size: size) }
   }
   func look() async throws -> UploadedObject? { try await target.look() }
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
+    try await target.proves(&there, upload)
+  }
   func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { try await target.refusesToReplace(upload) }
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { try await target.begin(upload) }
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {

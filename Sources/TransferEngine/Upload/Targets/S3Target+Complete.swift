@@ -23,11 +23,11 @@ extension S3Target {
   }
 
   /// The checksum of the whole file, if it is known of all parts.
-  private func wholeCRC32C(_ upload: UploadOrder, _ receipts: [UploadReceipt]) -> String? {
+  private func wholeCRC32C(_ upload: UploadOrder, _ receipts: [UploadReceipt]) -> UInt32? {
     let parts = receipts.compactMap { receipt in
       receipt.crc32c.map { ($0, Int64(upload.plan.range(of: receipt.segment, size: upload.size).count)) }
     }
-    return parts.count == receipts.count ? S3Checksum.crc32c(S3Checksum.fullCRC32C(parts)) : nil
+    return parts.count == receipts.count ? S3Checksum.fullCRC32C(parts) : nil
   }
 
   /// What the tries to finish an upload have told so far.
@@ -42,6 +42,13 @@ extension S3Target {
       var object = told
       object?.remark = "the store has confirmed the object, and does not show it: it was replaced or taken away at once"
       return object
+    }
+
+    /// After a look that did not show the object: the confirmed one if no other try follows, or nil after a pause.
+    func unseen(_ isLast: Bool, pause: () async throws -> Void) async throws -> UploadedObject? {
+      if isLast, let taken { return taken }
+      try await pause()
+      return nil
     }
   }
 
@@ -75,7 +82,8 @@ extension S3Target {
     call.isSlow = true
     // libcurl would repeat it by itself, and its answer would say nothing of the first.
     call.isSentOnce = true
-    let whole = session.isWhole ? wholeCRC32C(upload, receipts) : nil
+    let crc32c = wholeCRC32C(upload, receipts)
+    let whole = session.isWhole ? crc32c.map(S3Checksum.crc32c) : nil
     if let whole {
       call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
     }
@@ -91,7 +99,7 @@ extension S3Target {
       ending.told = object
     } catch let error as S3Error {
       // Its answer may have been lost, and this one is about what it did.
-      if let there = try await own(upload) {
+      if var there = try await own(upload), try await proves(&there, upload, crc32c: crc32c) {
         // An earlier upload of this version was joined late: this one is left.
         if error.status == 412 { try? await abort(session: Session(uploadID: uploadID).json) }
         return there
@@ -122,7 +130,12 @@ extension S3Target {
     }
     var object: UploadedObject
     switch try await head() {
-    case .found(let there) where there.owner == upload.owner: object = there
+    case .found(let there) where there.owner == upload.owner:
+      object = there
+      if try await proves(&object, upload, crc32c: crc32c) { break }
+      if ending.told != nil, Self.bare(there.etag) == Self.bare(ending.told?.etag) { throw damaged }
+      // An upload before this one has made it.
+      return try await ending.unseen(isLast) { try await client.pause(Self.finishPause) }
     // A store that keeps no metadata tells it by the tag.
     case .found(let there)
     where ending.told != nil && there.owner == nil && Self.bare(there.etag) == Self.bare(ending.told?.etag):
@@ -131,9 +144,7 @@ extension S3Target {
       // Who may only write gets no other word than this.
       object = UploadedObject(etag: ending.told?.etag)
     default:
-      if isLast, let taken = ending.taken { return taken }
-      try await client.pause(Self.finishPause)
-      return nil
+      return try await ending.unseen(isLast) { try await client.pause(Self.finishPause) }
     }
     if ending.told?.verified == .crc32c { object.verified = .crc32c }
     return object

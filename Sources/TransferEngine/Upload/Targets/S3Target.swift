@@ -109,13 +109,9 @@ struct S3Target: UploadTarget {
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
-    if upload.mayBeThere, var there = try await own(upload), there.size == upload.size {
-      if try await proves(&there, source) {
-        there.remark = try await remark(upload)
-        return .finished(there)
-      }
-      // One request makes it anew.
-      guard upload.plan.publishesAtOnce else { throw damaged }
+    if upload.mayBeThere, var there = try await own(upload), try await proves(&there, upload) {
+      there.remark = try await remark(upload)
+      return .finished(there)
     }
     guard let uploadID = session.uploadID else { return .open([:]) }
     let listed: [S3PartList.Part]
@@ -190,7 +186,7 @@ struct S3Target: UploadTarget {
       guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       guard var there = try await look(), there.owner?.task == upload.task else { throw try await occupied(upload) }
-      if there.owner == upload.owner, try await proves(&there, upload.body.source) {
+      if there.owner == upload.owner, try await proves(&there, upload) {
         return UploadReceipt(
           segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
           versionID: there.versionID)
@@ -226,7 +222,10 @@ struct S3Target: UploadTarget {
     }
     if object == nil {
       switch try await head() {
-      case .found(let there): object = there
+      case .found(var there):
+        let isConfirmed = there.owner != upload.owner || isOf(there, receipts)
+        if !isConfirmed, try await !proves(&there, upload) { throw damaged }
+        object = there
       case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
       case .absent: break
       }
@@ -281,21 +280,61 @@ struct S3Target: UploadTarget {
     return session
   }
 
-  /// Whether an object has the bytes of the source, as far as the store tells; and by what it is proven.
-  private func proves(_ there: inout UploadedObject, _ source: any UploadSource) async throws -> Bool {
-    guard there.size ?? source.identity.size == source.identity.size else { return false }
-    if let told = there.checksum {
-      var crc: UInt32 = 0
-      try await source.readAll { crc = ReelhaulSystem.crc32c($0, continuing: crc) }
-      guard told == S3Checksum.crc32c(crc) else { return false }
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
+    try await proves(&there, upload, crc32c: nil)
+  }
+
+  /// What a store tells of an object may be wrong. So one that it does not prove is read.
+  ///
+  /// - Parameter crc32c: Of the source, if it is known.
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder, crc32c known: UInt32?) async throws -> Bool {
+    guard there.size ?? upload.size == upload.size else { return false }
+    let isTold = there.checksum != nil || there.md5 != nil && known == nil
+    // It was joined of parts that were proven.
+    if !isTold, !upload.isDoubted, !upload.plan.publishesAtOnce { return true }
+    var crc = known ?? 0
+    var md5 = DigestState(.md5)
+    if known == nil {
+      try await upload.body.source.readAll {
+        crc = ReelhaulSystem.crc32c($0, continuing: crc)
+        md5.update($0)
+      }
+    }
+    if let told = there.checksum, told == S3Checksum.crc32c(crc) {
       there.verified = .crc32c
-    } else if let told = there.md5 {
-      var state = DigestState(.md5)
-      try await source.readAll { state.update($0) }
-      guard told == Hex.encode(state.finish()) else { return false }
+    } else if known == nil, there.checksum == nil, let told = there.md5, told == Hex.encode(md5.finish()) {
       there.verified = .md5
+    } else {
+      guard try await crc32c(of: there, size: upload.size) == crc else { return false }
+      there.verified = .crc32c
     }
     return true
+  }
+
+  /// Reads the object; nil if it is not there any more, or shorter.
+  private func crc32c(of object: UploadedObject, size: Int64) async throws -> UInt32? {
+    var (crc, offset) = (UInt32(0), Int64(0))
+    while offset < size {
+      let end = min(size, offset + 4 << 20)
+      var call = S3Client.Call(method: .get, key: key)
+      call.headers = [HeaderField(name: "Range", value: "bytes=\(offset)-\(end - 1)")]
+      if let etag = object.etag { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
+      do {
+        let body = try await client.send(call).body
+        guard Int64(body.count) == end - offset else { return nil }
+        crc = body.withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
+      } catch let error as S3Error {
+        guard [404, 412, 416].contains(error.status) else { throw client.failure(error, key) }
+        return nil
+      }
+      offset = end
+    }
+    return crc
+  }
+
+  /// Whether it is the one that the store has confirmed, as its only segment.
+  private func isOf(_ there: UploadedObject, _ receipts: [UploadReceipt]) -> Bool {
+    receipts.count == 1 && receipts.first.map { S3ETag.bare($0.etag) } == there.etag.map(S3ETag.bare)
   }
 
   static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
