@@ -95,7 +95,7 @@ extension StoreCall {
       }
       last = number
       guard let piece = upload.parts[number], let etag = StoreXML.text(of: "ETag", in: part),
-        etag.filter({ $0 != "\"" }) == StoreText.hex(piece.tag)
+        etag.lowercased().filter({ $0 != "\"" }) == StoreText.hex(piece.tag)
       else { return Self.invalidPart }
       for kind in StoreChecksum.allCases {
         guard let sum = StoreXML.text(of: kind.element, in: part) else { continue }

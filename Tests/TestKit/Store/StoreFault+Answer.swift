@@ -52,6 +52,8 @@ extension StoreFault {
       } else {
         response.replaceElement("ETag", with: StoreXML.escaped(wrong))
       }
+    case .capitalETag:
+      response["ETag"] = response["ETag"]?.uppercased()
     case .wrongChecksumEcho:
       for kind in StoreChecksum.allCases {
         if response[kind.header] != nil { response[kind.header] = kind.of([[1]]) }

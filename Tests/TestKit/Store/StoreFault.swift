@@ -60,6 +60,7 @@ package enum StoreFault: Sendable {
   /// The request is applied, and answered with this status.
   case statusAfterApplying(Int)
   case wrongETag
+  case capitalETag
   case wrongChecksumEcho
   /// Sets or removes a header field.
   case header(String, String?)

@@ -107,6 +107,19 @@ import Testing
     }
   }
 
+  @Test("a tag in capital letters is an MD5 as well") func capitalTags() async throws {
+    try await upload(
+      spec: Self.spec {
+        $0.ifExists = .replace
+        $0.parameters = Array(#"{"checksum": "none"}"#.utf8)
+      }, script: { $0.operation == .uploadPart ? [.capitalETag] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.object?.verified == .md5, "\(outcome)")
+      #expect(harness.store.exchanges(.uploadPart).count == 4)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a store that always receives other bytes never gets its upload finished") func damagedParts() async throws {
     try await upload(script: { $0.operation == .uploadPart ? [.wrongChecksumEcho] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .digestMismatch && outcome.failure?.class == .retry, "\(outcome)")

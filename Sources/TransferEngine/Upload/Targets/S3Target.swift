@@ -421,7 +421,7 @@ private struct PartSums {
   /// What proves that the store has these bytes; nil if nothing does.
   func proof(etag: String, crc32c told: String?) -> UploadVerification? {
     if let told { return told == crc32c ? .crc32c : nil }
-    return S3ETag.bare(etag) == md5 ? .md5 : nil
+    return S3ETag.bare(etag).lowercased() == md5 ? .md5 : nil
   }
 }
 
