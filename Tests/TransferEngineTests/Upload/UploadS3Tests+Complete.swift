@@ -128,6 +128,25 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an object of one request that is taken away at once is not made again, and the output says so")
+  func takenAtOnceSmall() async throws {
+    for isCopy in [false, true] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes(Self.small))
+        harness.store.put("films/source.mp4", bytes: Self.bytes(Self.small * 2))
+        harness.store.script { [store = harness.store] request in
+          if request.operation == .headObject { store.delete("films/film.mp4") }
+          return request.operation == .putObject
+            ? [.header("ETag", "\"of-an-encrypted-object\""), .header("x-amz-checksum-crc32c", nil)] : []
+        }
+        let outcome = await harness.run(isCopy ? Self.copy { $0.ifExists = .replace } : Self.spec())
+        #expect(outcome.object?.etag != nil, "\(outcome)")
+        #expect(outcome.object?.remark?.contains("taken away") == true)
+        #expect(harness.store.exchanges(isCopy ? .copyObject : .putObject).count == 1)
+      }
+    }
+  }
+
   @Test("an end that is confirmed although nothing is there is said") func completeButMissing() async throws {
     try await upload(script: { $0.operation == .completeUpload ? [.completeButMissing] : [] }).run { harness, outcome in
       #expect(outcome.object?.remark?.contains("does not show it") == true, "\(outcome)")

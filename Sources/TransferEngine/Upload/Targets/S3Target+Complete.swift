@@ -30,6 +30,9 @@ extension S3Target {
     return parts.count == receipts.count ? S3Checksum.fullCRC32C(parts) : nil
   }
 
+  static let takenRemark =
+    "the store has confirmed the object, and does not show it: it was replaced or taken away at once"
+
   /// What the tries to finish an upload have told so far.
   private struct Ending {
     /// The object that the store has confirmed.
@@ -40,7 +43,7 @@ extension S3Target {
     /// The confirmed object, after which the store shows another one or none.
     var taken: UploadedObject? {
       var object = told
-      object?.remark = "the store has confirmed the object, and does not show it: it was replaced or taken away at once"
+      object?.remark = S3Target.takenRemark
       return object
     }
 

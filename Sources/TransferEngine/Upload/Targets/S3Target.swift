@@ -227,6 +227,8 @@ struct S3Target: UploadTarget {
         if !isConfirmed, try await !proves(&there, upload) { throw damaged }
         object = there
       case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
+      // One that several requests make was not even confirmed.
+      case .absent where session.uploadID == nil: object = receipts.first.map(Self.taken)
       case .absent: break
       }
     }
@@ -330,6 +332,11 @@ struct S3Target: UploadTarget {
       offset = end
     }
     return crc
+  }
+
+  /// The object of a confirmed request that made it.
+  private static func taken(_ receipt: UploadReceipt) -> UploadedObject {
+    UploadedObject(etag: receipt.etag, versionID: receipt.versionID, remark: takenRemark)
   }
 
   /// Whether it is the one that the store has confirmed, as its only segment.
