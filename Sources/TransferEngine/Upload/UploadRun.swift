@@ -103,16 +103,21 @@ final class UploadRun: @unchecked Sendable {
     if order.mayBeThere, order.plan.isSentOnce { throw UploadRun.answerLost(at: target.location) }
     var receipts: [Int: UploadReceipt] = [:]
     var partial: [Int: Int64] = [:]
+    var isTold = true
     if let session = state?.session {
       switch try await target.resume(order, session: session, source: source) {
       case .gone: throw UploadGone()
       case .finished(let object): return try succeeded(object, order)
       case .open(let there, let parts): (receipts, partial) = (there, parts)
+      case .untold: isTold = false
       }
     } else if let outcome = try await begin(&order) {
       return outcome
     }
     guard let session = state?.session else { throw UploadGone() }
+    // It cannot be there as long as something of it is missing.
+    let isMissing = isTold && !order.plan.publishesAtOnce && receipts.count < order.plan.segments(of: order.size)
+    if isMissing { order.mayBeThere = false }
     // No byte of a copy that the store makes by itself passes the limits.
     let isLimited = !target.copiesByStore(order)
     let queue = UploadQueue(
@@ -125,8 +130,7 @@ final class UploadRun: @unchecked Sendable {
     if state?.done != queue.confirmed {
       try await record {
         $0.done = queue.confirmed
-        // It cannot be there as long as something of it is missing.
-        if !order.plan.publishesAtOnce, receipts.count < order.plan.segments(of: order.size) { $0.isPublishing = false }
+        if isMissing { $0.isPublishing = false }
       }
     }
     receipts = try await queue.run { [self] in

@@ -131,7 +131,7 @@ package struct UploadOrder: Sendable {
   /// Of the whole file, if the task says it.
   package let sha256: [UInt8]?
   /// Whether an earlier run may have sent the whole file already.
-  package let mayBeThere: Bool
+  package var mayBeThere: Bool
   package let body: UploadBodies
   /// Records another session of the upload.
   package let record: @Sendable (_ session: [UInt8]) async throws -> Void
@@ -196,6 +196,8 @@ package enum UploadVerification: String, Hashable, Sendable {
 package enum UploadStanding: Sendable {
   /// The server does not know the upload any more.
   case gone
+  /// The server does not tell what it has of it, if it knows it.
+  case untold
   /// It has these whole segments, and so many bytes of others.
   case open([Int: UploadReceipt], partial: [Int: Int64] = [:])
   /// The upload is finished.

@@ -176,6 +176,36 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("a credential that may only write sends nothing twice after a worker died at the end, unless it may replace")
+  func diedAtTheEndUnseen() async throws {
+    for ifExists in [IfExists.fail, .replace] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        S3Conditions.learn(.honoured, of: "\(harness.store.url())/films")
+        let (spec, ledger, gate) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger(), OriginGate())
+        harness.store.script { request in
+          switch request.operation {
+          case .headObject, .listParts: [.status(403, body: "<Error><Code>AccessDenied</Code></Error>")]
+          case .completeUpload where request.ordinal == 1: [.holdAnswer(gate)]
+          default: []
+          }
+        }
+        let run = Task { await harness.run(spec, ledger: ledger) }
+        await gate.reached()
+        ledger.revoke()
+        run.cancel()
+        _ = await run.value
+        gate.open()
+        let next = UploadRecordingLedger()
+        let outcome = await harness.run(spec, from: ledger.last, ledger: next)
+        #expect(outcome.failure?.code == (ifExists == .fail ? .answerLost : nil), "\(outcome)")
+        #expect(next.last?.isPublishing == true)
+        #expect(harness.store.exchanges(.createUpload).count == (ifExists == .fail ? 1 : 2))
+        Self.expectThere(harness)
+      }
+    }
+  }
+
   @Test("an object that is shorter or other than what was sent is no success") func damagedObject() async throws {
     for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
       try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in

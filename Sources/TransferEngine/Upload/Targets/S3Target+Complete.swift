@@ -57,8 +57,10 @@ extension S3Target {
 
   /// An upload that may have been finished is gone. If nobody may look at its object, another upload would find that in
   /// its way.
-  func checkDoubt(_ upload: UploadOrder) async throws {
-    guard upload.ifExists != .replace, case .forbidden = try await head() else { return }
+  func checkDoubt(_ upload: UploadOrder, isInDoubt: Bool = false) async throws {
+    guard isInDoubt || upload.mayBeThere, upload.ifExists != .replace, case .forbidden = try await head() else {
+      return
+    }
     throw TaskFailure(
       code: .answerLost,
       message: """
@@ -114,7 +116,7 @@ extension S3Target {
         try? await abort(session: Session(uploadID: uploadID).json)
         throw try await occupied(upload)
       case _ where error.losesUpload:
-        if ending.isInDoubt { try await checkDoubt(upload) }
+        try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
         throw UploadGone()
       // Something else happens to the object, such as the end of this upload, whose answer was lost.
       case 409 where isLast: throw UploadGone()

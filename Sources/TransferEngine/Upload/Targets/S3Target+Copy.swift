@@ -39,7 +39,9 @@ extension S3Target {
     } catch let error as S3Error {
       switch error.code {
       case "PreconditionFailed", "NoSuchKey", "NoSuchVersion": throw UploadSourceChanged()
-      case "NoSuchUpload": throw UploadGone()
+      case "NoSuchUpload":
+        try await checkDoubt(upload)
+        throw UploadGone()
       default: break
       }
       guard Self.refusesCopy(error) else { throw client.failure(error, key) }

@@ -118,9 +118,9 @@ struct S3Target: UploadTarget {
     do {
       listed = try await parts(of: uploadID)
     } catch let error as S3Error {
-      if Self.mayNotList.contains(error.status) { return .open([:]) }
+      if Self.mayNotList.contains(error.status) { return .untold }
       guard error.losesUpload else { throw failure(error) }
-      if upload.mayBeThere { try await checkDoubt(upload) }
+      try await checkDoubt(upload)
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -182,7 +182,10 @@ struct S3Target: UploadTarget {
     do {
       head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
     } catch let error as S3Error {
-      if session.uploadID != nil, error.losesUpload { throw UploadGone() }
+      if session.uploadID != nil, error.losesUpload {
+        try await checkDoubt(upload)
+        throw UploadGone()
+      }
       guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       guard var there = try await look(), there.owner?.task == upload.task else { throw try await occupied(upload) }
