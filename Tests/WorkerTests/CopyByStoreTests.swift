@@ -191,6 +191,16 @@ import WorkerCore
     }
   }
 
+  @Test("the current object is not copied as a version by a store that knows none") func noVersions() async throws {
+    try await CopyBench.run { bench in
+      bench.server.options.ignoresVersions = true
+      try bench.serve(Self.film)
+      let outcome = try await bench.run(Self.spec(bench) { $0.source += "?versionId=v1" })
+      #expect(outcome.failure?.code == .sourceInvalid, "\(outcome)")
+      #expect(bench.server.exchanges(.createUpload).isEmpty)
+    }
+  }
+
   @Test("a key with any characters is copied by the store") func names() async throws {
     try await CopyBench.run { bench in
       let key = "a b/ü+&=%/.//film?.mp4"

@@ -195,6 +195,20 @@ import WorkerCore
     }
   }
 
+  @Test("a store that knows no versions keeps its object if a version is to be deleted") func noVersions() async throws
+  {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.options.ignoresVersions = true
+      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
+      let failure = failure(await bench.deleteS3("films/a.mp4?versionId=v1"))
+      #expect(failure?.code == .sourceInvalid && failure?.class == .fail)
+      #expect(bench.server.exchanges(.deleteObject).isEmpty && bench.server.objects["films/a.mp4"] != nil)
+      #expect(await bench.deleteS3("films/a.mp4?versionId=null") == output(4, #"{"files":1,"bytes":4}"#))
+      bench.server.always(.deleteObject, .status(501, body: "<Error><Code>NotImplemented</Code></Error>"))
+      #expect(await bench.deleteS3("films/a.mp4?versionId=v1") == absent)
+    }
+  }
+
   @Test("a delete marker is deleted, also where the store shows none", arguments: [405, 404])
   func marker(status: Int) async throws {
     try await RemoteDeleteBench.run { bench in

@@ -29,14 +29,19 @@ extension RemoteDeletion {
     var (size, tag): (Int64?, String?)
     do {
       let head = try await client.send(call).head
+      // Its DELETE would delete the current version.
+      if let failure = place.otherVersion(in: head) { throw failure }
       (size, tag) = (head["content-length"].flatMap { Int64($0) }, head["etag"])
     } catch let error as S3Error {
       guard error.status != 404 else {
         try await checkBucket(client)
         guard place.versionID != nil, spec.expect.bytes == nil else { return .absent }
-        // Some stores show no delete marker.
+        // Some stores show no delete marker, and some know no versions at all.
         call.method = .delete
-        let answer = try await sendDelete(call, client)
+        let answer: CurlAnswer?
+        do { answer = try await sendDelete(call, client) } catch let error as S3Error where error.status == 501 {
+          return .absent
+        }
         return answer?.head["x-amz-delete-marker"] == "true" ? Result(files: 1, bytes: nil) : .absent
       }
       // A delete marker has no head. Who may only delete gets none either; the DELETE says more if it is refused.

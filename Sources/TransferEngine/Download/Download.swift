@@ -152,7 +152,7 @@ extension Download {
     if host == nil { use(request.place.server) }
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
-      Exchange(request, source: source, isObject: s3 != nil, destination: destination, options: options),
+      Exchange(request, source: source, object: s3?.place, destination: destination, options: options),
       receiver: receiver, heard: { [s3] in s3?.client.learnTime(from: $0) })
     let task = loop.task { [self] in
       if let current = await s3?.current() { s3 = current }

@@ -7,7 +7,7 @@ struct S3Object: Sendable {
   let client: S3Client
   /// Where the object is.
   let url: CurlURL
-  private let place: S3URL
+  let place: S3URL
   private let query: S3Query
   private let endpoint: S3Endpoint
   private let signer = S3Signer()
@@ -94,5 +94,17 @@ struct S3Object: Sendable {
     // Keys that ended meanwhile, or a state of the store that has passed.
     failure.class = .retry
     return failure
+  }
+}
+
+extension S3URL {
+  /// Why an answer is not about the version that the URL names; nil if it is, or if the URL names none. A store that knows
+  /// no versions answers with the current one.
+  func otherVersion(in head: CurlHead) -> TaskFailure? {
+    // S3 calls that of an object `null` which was made without versions; not all stores tell it.
+    guard let versionID, versionID != "null", head["x-amz-version-id"] != versionID else { return nil }
+    return TaskFailure(
+      code: .sourceInvalid, message: "\(self): the store does not answer with this version, but with the current one",
+      class: .fail)
   }
 }

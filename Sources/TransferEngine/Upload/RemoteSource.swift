@@ -200,7 +200,7 @@ private final class SourceServer: Sendable {
     let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
     let signer = await s3?.current()
     let exchange = Exchange(
-      asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), isObject: s3 != nil,
+      asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), object: s3?.place,
       redirects: limits.redirects)
     var head = CurlHead(status: 0)
     let fetch = Fetch(exchange, receiver: receiver) {

@@ -9,6 +9,8 @@ package struct StoreOptions: Sendable {
   /// The most entries of one listing.
   package var pageSize = 1000
   package var hasVersions = false
+  /// Whether a request about a version is taken for one about the object.
+  package var ignoresVersions = false
   /// Whether `If-None-Match` and `If-Match` of a creation are looked at, as on R2.
   package var hasConditionAtCreate = false
   /// The buckets that exist; nil for any.

@@ -19,7 +19,7 @@ struct StoreState {
   var objects: [String: StoreObject] { versions.compactMapValues { $0.last?.object } }
 
   func object(_ key: String, version: String? = nil) -> StoreObject? {
-    guard let version else { return versions[key]?.last?.object }
+    guard let version, !options.ignoresVersions else { return versions[key]?.last?.object }
     return versions[key]?.first { $0.id == version }?.object
   }
 
@@ -42,7 +42,7 @@ struct StoreState {
 
   /// Removes an object, or puts a delete marker. Returns the version removed or made, and whether it is a marker.
   mutating func delete(_ key: String, version: String? = nil) -> (version: String?, isMarker: Bool) {
-    if let version {
+    if let version, !options.ignoresVersions {
       let removed = versions[key]?.first { $0.id == version }
       versions[key]?.removeAll { $0.id == version }
       if versions[key]?.isEmpty == true { versions[key] = nil }

@@ -89,6 +89,17 @@ import Testing
     }
   }
 
+  @Test("the current object is not taken for a version by a store that knows none") func noVersions() async throws {
+    var options = StoreOptions()
+    options.ignoresVersions = true
+    try await run(options) { bench in
+      bench.put()
+      let failure = await bench.harness.run(bench.spec("films/a.mp4?versionId=v1")).failure
+      #expect(failure?.code == .sourceInvalid && failure?.class == .fail)
+      #expect(await bench.harness.run(bench.spec("films/a.mp4?versionId=null")).failure == nil)
+    }
+  }
+
   @Test("an object that is replaced meanwhile is fetched anew, never mixed") func replaced() async throws {
     try await run { bench in
       bench.put()

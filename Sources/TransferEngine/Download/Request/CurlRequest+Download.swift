@@ -37,12 +37,12 @@ extension CurlRequest {
 
 extension Exchange {
   init(
-    _ request: DownloadMachine.Request, source: CurlURL, isObject: Bool = false, destination: StorageURL,
+    _ request: DownloadMachine.Request, source: CurlURL, object: S3URL? = nil, destination: StorageURL,
     options: DownloadOptions
   ) {
     self.init(
       request.asked, at: request.place, source: source,
       isMedia: ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path),
-      isObject: isObject, redirects: options.limits.redirects)
+      object: object, redirects: options.limits.redirects)
   }
 }

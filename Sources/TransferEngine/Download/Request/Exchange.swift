@@ -8,8 +8,8 @@ struct Exchange {
   let source: CurlURL
   /// Whether the source or the destination has the name of a media file or an archive, and so cannot be a web page.
   let isMedia: Bool
-  /// Whether the source is an object of S3.
-  let isObject: Bool
+  /// The source, if it is an object of S3.
+  let object: S3URL?
   /// How many redirects are followed at most.
   let limit: Int
   private(set) var place: Place
@@ -18,7 +18,7 @@ struct Exchange {
   private var next: Place?
 
   init(
-    _ asked: ResponseGate.Asked, at place: Place, source: CurlURL, isMedia: Bool, isObject: Bool = false,
+    _ asked: ResponseGate.Asked, at place: Place, source: CurlURL, isMedia: Bool, object: S3URL? = nil,
     redirects limit: Int
   ) {
     self.asked = asked
@@ -26,7 +26,7 @@ struct Exchange {
     first = place
     self.source = source
     self.isMedia = isMedia
-    self.isObject = isObject
+    self.object = object
     self.limit = limit
   }
 
@@ -34,7 +34,8 @@ struct Exchange {
   /// 1970, for `Retry-After`.
   mutating func receive(_ head: CurlHead, now: Int64) -> SourceAnswer? {
     let gate = ResponseGate(
-      asked: asked, url: place.url, isMedia: isMedia, isObject: isObject && place.isAtOrigin)
+      asked: asked, url: place.url, isMedia: isMedia, isObject: object != nil && place.isAtOrigin)
+    if [200, 206].contains(head.status), let failure = object?.otherVersion(in: head) { return .misdirected(failure) }
     switch gate.judge(head) {
     case .part(let range, let identity): return .part(range, of: identity)
     case .whole(let identity): return .whole(identity, isDelimited: head.isDelimited)

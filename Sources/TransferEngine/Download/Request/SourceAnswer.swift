@@ -26,7 +26,7 @@ enum SourceAnswer: Hashable {
   case refused(TaskFailure)
   /// A status that reports a failure.
   case status(TaskFailure)
-  /// A redirect that is not followed.
+  /// A redirect that is not followed, or another version of an object than the one that was asked for.
   case misdirected(TaskFailure)
 }
 
