@@ -122,7 +122,7 @@ extension StoreCall {
       let key = String(upload.key.dropFirst(bucket.count))
       var element = StoreXML.element("Key", text(key)) + StoreXML.element("UploadId", upload.id)
       element += StoreXML.element("StorageClass", upload.headers["x-amz-storage-class"] ?? "STANDARD")
-      element += StoreXML.element("Initiated", StoreText.isoDate(upload.created))
+      element += StoreXML.element("Initiated", StoreText.isoDate(upload.created + faults.clockSkew))
       inner += "<Upload>\(element)</Upload>"
     }
     return StoreXML.document("ListMultipartUploadsResult", inner)

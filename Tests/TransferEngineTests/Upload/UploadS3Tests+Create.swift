@@ -25,6 +25,25 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "a lost answer to the beginning leaves no upload behind where the store has another time", arguments: [7200, -7200])
+  func lostCreateAndSkew(seconds: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        // The first is refused, and tells the time.
+        let isLost = request.operation == .createUpload && request.ordinal == 2
+        return [.clockSkew(seconds: seconds)] + (isLost ? [.closeAfterApplying] : [])
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      #expect(harness.store.uploads.count == 1)
+      harness.store.script { _ in [.clockSkew(seconds: seconds)] }
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("what another task has begun for the same key is left alone after a lost answer")
   func lostCreateBesideAnother() async throws {
     try await UploadHarness.run { harness in

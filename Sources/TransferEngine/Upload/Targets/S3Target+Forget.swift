@@ -1,4 +1,5 @@
 import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 /// Uploads that a lost answer may have left in the bucket.
@@ -8,18 +9,20 @@ extension S3Target {
 
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
     guard !plan.publishesAtOnce else { return }
-    let open: [S3UploadList.Upload]
+    let (open, ahead): ([S3UploadList.Upload], Int64)
     do {
-      open = try await uploads()
+      (open, ahead) = try await uploads()
     } catch let error as S3Error where Self.mayNotList.contains(error.status) {
       return
     } catch {
       throw client.failure(error, key)
     }
+    // The store dates its uploads by its own clock.
+    let since = milliseconds + ahead * 1000
     for found in open {
       // Begun when this task was about to, and nobody has sent anything.
       guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
-        (milliseconds - 5000...milliseconds + 60_000).contains(initiated),
+        (since - 5000...since + 60_000).contains(initiated),
         try await isEmpty(found.uploadID)
       else { continue }
       try await abort(session: Session(uploadID: found.uploadID).json)
@@ -40,9 +43,10 @@ extension S3Target {
     }
   }
 
-  /// The open uploads to exactly this key.
-  private func uploads() async throws -> [S3UploadList.Upload] {
+  /// The open uploads to exactly this key, and the seconds by which the store's clock is ahead.
+  private func uploads() async throws -> ([S3UploadList.Upload], ahead: Int64) {
     var uploads: [S3UploadList.Upload] = []
+    var ahead: Int64 = 0
     var next: S3UploadList.Marker?
     var pages = 0
     repeat {
@@ -51,12 +55,14 @@ extension S3Target {
         query.append("key-marker", next.key)
         if let id = next.uploadID { query.append("upload-id-marker", id) }
       }
-      let page = try await client.document(S3UploadList.self, S3Client.Call(method: .get, query: query))
+      let (page, head) = try await client.answer(S3UploadList.self, S3Client.Call(method: .get, query: query))
+      let now = Clocks.realtimeMicroseconds() / 1_000_000
+      ahead = head["date"].flatMap(CurlDate.seconds).map { $0 - now } ?? client.clockDifference
       uploads += page.uploads.filter { $0.key.utf8.elementsEqual(key.utf8) }
       next = page.next
       pages += 1
       // Those of the key itself come first; its prefix may have any number of others.
     } while next?.key.utf8.elementsEqual(key.utf8) == true && pages < Self.mostPages
-    return uploads
+    return (uploads, ahead)
   }
 }
