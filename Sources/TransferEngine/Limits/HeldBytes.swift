@@ -1,94 +1,185 @@
 import ReelhaulSystem
 
-/// The bytes that all uploads of a process hold in memory, because a checksum must be sent before them: never more than
-/// the limit, whatever the number of uploads. Who comes first has them first.
+/// The bytes that all uploads of a process hold in memory, because a checksum must be sent before them or because they
+/// cannot be read again: never more than the limit, whatever the number of uploads.
+///
+/// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
+/// the others leave: whatever it keeps, there is something for the next one.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
+  /// Bytes that may be held as long as this object is there.
+  final class Portion: Sendable {
+    private let owner: HeldBytes
+    private let host: String
+    private let bytes: Lock<Int64>
+
+    fileprivate init(_ count: Int64, of owner: HeldBytes, for host: String) {
+      self.owner = owner
+      self.host = host
+      bytes = Lock(count)
+    }
+
+    deinit { owner.giveBack(count, for: host) }
+
+    var count: Int64 { bytes.withLock { $0 } }
+
+    /// Gives back all but so many.
+    func shrink(to count: Int64) {
+      let rest = bytes.withLock { bytes in
+        defer { bytes = min(bytes, count) }
+        return max(0, bytes - count)
+      }
+      owner.giveBack(rest, for: host)
+    }
+  }
+
   private struct Waiter {
     let number: Int
     let count: Int64
-    let continuation: UnsafeContinuation<Bool, Never>
+    /// Nil for one that does not wait.
+    let continuation: UnsafeContinuation<Bool, Never>?
+  }
+
+  private struct Host {
+    var held: Int64 = 0
+    var waiting: [Waiter] = []
   }
 
   private struct State {
+    let limit: Int64
     var held: Int64 = 0
-    var waiting: [Waiter] = []
+    var hosts: [String: Host] = [:]
     var lastNumber = 0
     /// Waiters that were canceled before they stood in line.
     var canceled: Set<Int> = []
+
+    mutating func number() -> Int {
+      lastNumber += 1
+      return lastNumber
+    }
+
+    /// Whether the first that waits for a host may have its bytes as soon as there are so many. One is always allowed.
+    func isNext(_ host: Host) -> Bool {
+      guard let first = host.waiting.first else { return false }
+      return host.held == 0 || host.held + first.count <= (limit - (held - host.held)) / 2
+    }
+
+    /// Those who get their bytes now, in their order. Nobody passes by one that waits for others to give theirs back.
+    mutating func admit() -> [Waiter] {
+      var admitted: [Waiter] = []
+      while let (name, host) = hosts.filter({ isNext($0.value) }).min(by: {
+        $0.value.waiting[0].number < $1.value.waiting[0].number
+      }), held + host.waiting[0].count <= limit {
+        var host = host
+        let first = host.waiting.removeFirst()
+        host.held += first.count
+        held += first.count
+        hosts[name] = host
+        admitted.append(first)
+      }
+      return admitted
+    }
+
+    mutating func remove(_ number: Int, at host: String) -> Waiter? {
+      guard let index = hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else { return nil }
+      defer { forget(host) }
+      return hosts[host]?.waiting.remove(at: index)
+    }
+
+    mutating func giveBack(_ count: Int64, for host: String) {
+      held -= count
+      hosts[host]?.held -= count
+      forget(host)
+    }
+
+    private mutating func forget(_ name: String) {
+      if let host = hosts[name], host.held == 0, host.waiting.isEmpty { hosts[name] = nil }
+    }
   }
 
   static let standardLimit: Int64 = 256 << 20
   private let limit: Int64
-  private let state = Lock(State())
+  private let state: Lock<State>
 
   init(limit: Int64 = standardLimit) {
     self.limit = limit
+    state = Lock(State(limit: limit))
   }
 
-  /// Runs `body` once `count` bytes may be held, which then are until it ends. More than the limit is held alone.
-  /// Throws `CancellationError` if the task is canceled while it waits.
-  func holding<Result>(_ count: Int64, _ body: () async throws -> Result) async throws -> Result {
-    let count = min(count, limit)
-    try await take(count)
-    defer { giveBack(count) }
+  /// Runs `body` once `count` bytes may be held for `host`, which then are until it ends. More than the limit is held
+  /// alone. Throws `CancellationError` if the task is canceled while it waits.
+  func holding<Result>(
+    _ count: Int64, for host: String, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let portion = try await take(count, for: host)
+    defer { withExtendedLifetime(portion) {} }
     return try await body()
   }
 
-  private func take(_ count: Int64) async throws(CancellationError) {
-    let number = state.withLock { state in
-      state.lastNumber += 1
-      return state.lastNumber
-    }
+  /// Like ``holding(_:for:_:)``, until the portion is released.
+  func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
+    let count = min(count, limit)
+    let number = state.withLock { $0.number() }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-        let answer = state.withLock { state -> Bool? in
-          if state.canceled.remove(number) != nil { return false }
-          guard !state.waiting.isEmpty || state.held + count > limit else {
-            state.held += count
-            return true
-          }
-          state.waiting.append(Waiter(number: number, count: count, continuation: continuation))
-          return nil
+        let next = state.withLock { state -> [Waiter]? in
+          if state.canceled.remove(number) != nil { return nil }
+          let waiter = Waiter(number: number, count: count, continuation: continuation)
+          state.hosts[host, default: Host()].waiting.append(waiter)
+          return state.admit()
         }
-        if let answer { continuation.resume(returning: answer) }
+        guard let next else { return continuation.resume(returning: false) }
+        resume(next)
       }
     } onCancel: {
-      cancel(number)
+      cancel(number, at: host)
     }
     state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
+    return Portion(count, of: self, for: host)
   }
 
-  private func cancel(_ number: Int) {
-    let waiter = state.withLock { state -> Waiter? in
-      guard let index = state.waiting.firstIndex(where: { $0.number == number }) else {
+  /// A portion that can be had without waiting.
+  func takeNow(_ count: Int64, for host: String) -> Portion? {
+    let count = min(count, limit)
+    let isTaken = state.withLock { state in
+      let number = state.number()
+      state.hosts[host, default: Host()].waiting.append(Waiter(number: number, count: count, continuation: nil))
+      // All others have been asked before.
+      _ = state.admit()
+      return state.remove(number, at: host) == nil
+    }
+    return isTaken ? Portion(count, of: self, for: host) : nil
+  }
+
+  private func cancel(_ number: Int, at host: String) {
+    let (waiter, next) = state.withLock { state -> (Waiter?, [Waiter]) in
+      guard let waiter = state.remove(number, at: host) else {
         state.canceled.insert(number)
-        return nil
+        return (nil, [])
       }
-      return state.waiting.remove(at: index)
+      // Behind one that wanted much there may be others that want less.
+      return (waiter, state.admit())
     }
-    waiter?.continuation.resume(returning: false)
-    // Behind one that wanted much there may be others that want less.
-    giveBack(0)
+    waiter?.continuation?.resume(returning: false)
+    resume(next)
   }
 
-  private func giveBack(_ count: Int64) {
-    let next = state.withLock { state -> [Waiter] in
-      state.held -= count
-      var next: [Waiter] = []
-      while let first = state.waiting.first, state.held + first.count <= limit {
-        state.held += first.count
-        next.append(state.waiting.removeFirst())
-      }
-      return next
-    }
-    for waiter in next { waiter.continuation.resume(returning: true) }
+  private func giveBack(_ count: Int64, for host: String) {
+    resume(
+      state.withLock { state in
+        state.giveBack(count, for: host)
+        return state.admit()
+      })
+  }
+
+  private func resume(_ admitted: [Waiter]) {
+    for waiter in admitted { waiter.continuation?.resume(returning: true) }
   }
 
   // MARK: For tests
 
   var held: Int64 { state.withLock { $0.held } }
-  var waiting: Int { state.withLock { $0.waiting.count } }
+  var waiting: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.waiting.count } } }
 }

@@ -51,8 +51,8 @@ final class RemoteSource: UploadSource {
     return RemoteSource(server, version, size: Int64(bytes.count), held: bytes)
   }
 
-  func read(_ range: Range<Int64>) async throws -> [UInt8] {
-    if let held { return Array(held[Int(range.lowerBound)..<Int(range.upperBound)]) }
+  func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
+    if let held { return held[Int(range.lowerBound)..<Int(range.upperBound)] }
     var (bytes, rest) = ([UInt8](), range)
     // Servers may send less than was asked for.
     while !rest.isEmpty {
@@ -62,7 +62,7 @@ final class RemoteSource: UploadSource {
       bytes = bytes.isEmpty ? part : bytes + part
       rest = rest.lowerBound + Int64(part.count)..<range.upperBound
     }
-    return bytes
+    return bytes[...]
   }
 
   private static func properties(_ head: CurlHead) -> [HeaderField] {

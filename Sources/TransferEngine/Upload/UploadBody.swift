@@ -44,7 +44,7 @@ package final class UploadBodies: @unchecked Sendable {
   func document(_ bytes: [UInt8]) -> some CurlBody { CurlBytes(bytes) }
 
   /// The body of bytes that are read already, because their checksum must be sent before them.
-  func holding(_ bytes: [UInt8]) -> UploadBody {
+  func holding(_ bytes: ArraySlice<UInt8>) -> UploadBody {
     UploadBody(0..<Int64(bytes.count), from: self, all: bytes, beforeLast: {})
   }
 }
@@ -59,9 +59,9 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   private let range: Range<Int64>
   private let bodies: UploadBodies
   private let beforeLast: @Sendable () async throws -> Void
-  private var all: [UInt8]?
+  private var all: ArraySlice<UInt8>?
   /// Blocks that are read, and how much of the first is sent.
-  private var blocks: [[UInt8]] = []
+  private var blocks: [ArraySlice<UInt8>] = []
   private var used = 0
   private var sent: Int64 = 0
   /// Where the next block begins.
@@ -74,7 +74,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   private(set) var failure: (any Error)?
 
   fileprivate init(
-    _ range: Range<Int64>, from bodies: UploadBodies, all: [UInt8]?,
+    _ range: Range<Int64>, from bodies: UploadBodies, all: ArraySlice<UInt8>?,
     beforeLast: @escaping @Sendable () async throws -> Void
   ) {
     self.range = range
@@ -138,7 +138,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     guard reading == nil, blocks.count < Self.ahead, next < range.upperBound else { return }
     let (turn, block) = (turn, next..<min(range.upperBound, next + Self.block))
     reading = bodies.loop.task { [self] in
-      let result: Result<[UInt8], any Error>
+      let result: Result<ArraySlice<UInt8>, any Error>
       do {
         let bytes = try await bodies.source.read(block)
         if block.upperBound == range.upperBound { try await beforeLast() }

@@ -7,7 +7,7 @@ package protocol UploadSource: Sendable {
   var identity: UploadIdentity { get }
 
   /// Exactly these bytes. Throws ``UploadSourceChanged`` if the source is not the same any more.
-  func read(_ range: Range<Int64>) async throws -> [UInt8]
+  func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8>
 
   /// Throws ``UploadSourceChanged`` if the source is not the same any more.
   func check() async throws
@@ -73,8 +73,8 @@ final class StorageSource: UploadSource {
     try await failing(root) { try await root.withVolume { try StorageSource(url, on: $0, root: root) } }
   }
 
-  func read(_ range: Range<Int64>) async throws -> [UInt8] {
-    try await Self.failing(root) { try await root.files.run { [self] in try readNow(range) } }
+  func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
+    try await Self.failing(root) { try await root.files.run { [self] in try readNow(range)[...] } }
   }
 
   func check() async throws {

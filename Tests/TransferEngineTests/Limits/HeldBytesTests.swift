@@ -10,14 +10,16 @@ import Testing
     let (first, others) = (Lock(false), Lock(false))
     let order = Lock<[Int]>([])
     let large = Task {
-      try await held.holding(90) { while !first.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) } }
+      try await held.holding(90, for: "host") {
+        while !first.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+      }
     }
     try await eventually("it is held") { held.held == 90 }
     var waiting: [Task<Void, any Error>] = []
     for (number, count) in [20, 5, 1000].enumerated() {
       waiting.append(
         Task {
-          try await held.holding(Int64(count)) {
+          try await held.holding(Int64(count), for: "host") {
             order.withLock { $0.append(number) }
             while number < 2, !others.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
           }
@@ -38,12 +40,14 @@ import Testing
     let held = HeldBytes(limit: 100)
     let gate = Lock(false)
     let first = Task {
-      try await held.holding(60) { while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) } }
+      try await held.holding(60, for: "host") {
+        while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+      }
     }
     try await eventually("it is held") { held.held == 60 }
-    let large = Task { try await held.holding(100) {} }
+    let large = Task { try await held.holding(100, for: "second") {} }
     try await eventually("it waits") { held.waiting == 1 }
-    let small = Task { try await held.holding(40) {} }
+    let small = Task { try await held.holding(40, for: "third") {} }
     try await eventually("it waits too") { held.waiting == 2 }
     large.cancel()
     await #expect(throws: CancellationError.self) { try await large.value }
@@ -57,9 +61,32 @@ import Testing
     let held = HeldBytes(limit: 100)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      try await held.holding(200) {}
+      try await held.holding(200, for: "host") {}
     }
     _ = await task.result
     #expect(held.held == 0 && held.waiting == 0)
+  }
+
+  @Test("one host keeps no more than half of what the others leave, and holds up no other") func shares() async throws {
+    let held = HeldBytes(limit: 100)
+    var kept: [HeldBytes.Portion] = []
+    for _ in 0..<5 { kept.append(try await held.take(10, for: "hangs")) }
+    let sixth = Task { _ = try await held.take(10, for: "hangs") }
+    try await eventually("it waits for its own host") { held.waiting == 1 }
+    for _ in 0..<2 { kept.append(try await held.take(10, for: "slow")) }
+    #expect(held.takeNow(10, for: "slow") == nil, "half of what is left")
+    let large = try #require(held.takeNow(30, for: "other"), "one is always allowed")
+    #expect(held.held == 100 && held.takeNow(1, for: "none") == nil)
+    large.shrink(to: 20)
+    #expect(held.held == 90)
+    let fourth = Task { try await held.take(20, for: "fourth") }
+    try await eventually("it waits for others") { held.waiting == 2 }
+    #expect(held.takeNow(1, for: "fifth") == nil, "a small one does not pass by a larger one")
+    kept.removeFirst()
+    let portion = try await fourth.value
+    #expect(held.held == 100 && held.waiting == 1 && portion.count == 20)
+    kept = []
+    try await sixth.value
+    withExtendedLifetime((large, portion)) {}
   }
 }

@@ -54,7 +54,9 @@ import Testing
 
   private struct Source: UploadSource {
     let identity = UploadIdentity(size: 200, version: "1")
-    func read(_ range: Range<Int64>) async throws -> [UInt8] { [UInt8](repeating: 0, count: range.count) }
+    func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
+      ArraySlice(repeating: 0, count: range.count)
+    }
     func check() async throws {}
     func mismatch(
       _ expect: TaskCore.Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool

@@ -422,7 +422,7 @@ private struct PartSums {
   let crc32c: String
   private let md5: String?
 
-  init(_ bytes: [UInt8], needsMD5: Bool) {
+  init(_ bytes: ArraySlice<UInt8>, needsMD5: Bool) {
     crc = bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) }
     crc32c = S3Checksum.crc32c(crc)
     md5 = needsMD5 ? Hex.encode(digest(.md5, of: bytes)) : nil

@@ -137,7 +137,9 @@ struct TusTarget: UploadTarget {
       let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
       let (body, answer) =
         session.hashes
-        ? try await lane.held.holding(Int64(piece.count)) { try await hashed(request, piece, of: upload) }
+        ? try await lane.held.holding(Int64(piece.count), for: CurlURL(url)?.server ?? url) {
+          try await hashed(request, piece, of: upload)
+        }
         : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
       bodies.append(body)
       // Others have made it already, and take nothing more.
