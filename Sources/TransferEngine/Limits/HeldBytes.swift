@@ -117,6 +117,15 @@ final class HeldBytes: Sendable {
     return try await body()
   }
 
+  /// Runs `body` with a part of `source`, which is held until then.
+  func holding<Result>(
+    _ range: Range<Int64>, of source: any UploadSource, for host: String,
+    _ body: (ArraySlice<UInt8>) async throws -> Result
+  ) async throws -> Result {
+    guard !source.isHeld else { return try await body(source.read(range)) }
+    return try await holding(Int64(range.count), for: host) { try await body(source.read(range)) }
+  }
+
   /// Like ``holding(_:for:_:)``, until the portion is released.
   func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
     let count = min(count, limit)

@@ -132,11 +132,13 @@ final class S3Client: Sendable {
   /// Whether the store is reached without TLS: then the bytes are signed, because nothing else protects them.
   func isPlain() async throws -> Bool { try await credential().endpointURL.lowercased().hasPrefix("http://") }
 
-  /// Runs `body` once this worker may hold so many bytes more in memory for the store.
-  func holding<Result>(_ bytes: Int64, _ body: () async throws -> Result) async throws -> Result {
+  /// Runs `body` with a part of `source`, once this worker may hold it in memory for the store.
+  func holding<Result>(
+    _ range: Range<Int64>, of source: any UploadSource, _ body: (ArraySlice<UInt8>) async throws -> Result
+  ) async throws -> Result {
     // Without a place, `body` says why there is none.
     let place = (try? await S3Endpoint(credential(), bucket: bucket, key: nil))?.url()
-    return try await root.held.holding(bytes, for: place.flatMap { CurlURL($0)?.server } ?? bucket, body)
+    return try await root.held.holding(range, of: source, for: place.flatMap { CurlURL($0)?.server } ?? bucket, body)
   }
 
   /// Waits before the next of several tries.

@@ -13,6 +13,8 @@ final class RemoteSource: UploadSource {
   private let version: SourceIdentity
   /// All bytes, if they are held.
   private let held: [UInt8]?
+  /// Lets them be held as long as the source is used.
+  private let portion: HeldBytes.Portion?
   /// What an object of S3 has beside its bytes, and what its copy gets: what its content is, and metadata of users.
   let properties: [HeaderField]
 
@@ -21,10 +23,13 @@ final class RemoteSource: UploadSource {
   /// The first request asks for so many bytes: a file that is not longer needs no other.
   private static let firstRange: Int64 = 64 << 10
 
-  private init(_ server: SourceServer, _ version: SourceIdentity, size: Int64, held: [UInt8]?) {
+  private init(
+    _ server: SourceServer, _ version: SourceIdentity, size: Int64, held: [UInt8]?, portion: HeldBytes.Portion? = nil
+  ) {
     self.server = server
     self.version = version
     self.held = held
+    self.portion = portion
     properties = server.s3 == nil ? [] : Self.properties(server.head)
     // Bytes that are held are their own validator. A weak one proves nothing to the next run.
     var name = [version.versionID, version.etag, version.lastModified].map { $0 ?? "" }.joined(separator: "|")
@@ -41,15 +46,19 @@ final class RemoteSource: UploadSource {
     _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
   ) async throws -> RemoteSource {
     let server = SourceServer(url, s3: s3, fields: fields, lane: lane, pulse: pulse)
-    if case .part(let bytes, let version) = try await server.get(.first(count: firstRange)), let size = version.size {
+    var answer = try await server.get(.first(count: firstRange))
+    if case .part(let bytes, let version) = answer, let size = version.size {
       if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
       if version.hasValidator { return RemoteSource(server, version, size: size, held: nil) }
     }
-    guard case .whole(let bytes, let version) = try await server.get(.whole) else {
+    if case .whole = answer {} else { answer = try await server.get(.whole) }
+    guard case .whole(let bytes, let version, let portion) = answer else {
       throw TaskFailure.badResponse("the server does not send the whole file", url: url.text)
     }
-    return RemoteSource(server, version, size: Int64(bytes.count), held: bytes)
+    return RemoteSource(server, version, size: Int64(bytes.count), held: bytes, portion: portion)
   }
+
+  var isHeld: Bool { held != nil }
 
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
     if let held { return held[Int(range.lowerBound)..<Int(range.upperBound)] }
@@ -127,7 +136,7 @@ final class RemoteSource: UploadSource {
 private final class SourceServer: Sendable {
   enum Bytes: Sendable {
     case part([UInt8], of: SourceIdentity)
-    case whole([UInt8], SourceIdentity)
+    case whole([UInt8], SourceIdentity, HeldBytes.Portion?)
     case unranged
   }
 
@@ -168,9 +177,14 @@ private final class SourceServer: Sendable {
   /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
   func get(_ asked: ResponseGate.Asked) async throws -> Bytes {
     var budget = RetryBudget(limit: limits.retries, firstMilliseconds: 200)
+    var portion: HeldBytes.Portion?
     while true {
       do {
-        return try await once(asked)
+        return try await once(asked, portion)
+      } catch let lack as MemoryLack {
+        // Nobody waits with bytes that others wait for, nor with a connection.
+        portion = nil
+        portion = try await lane.held.take(lack.count, for: host)
       } catch let failure as TaskFailure {
         let failure = try await explained(failure)
         guard failure.class == .retry, let pause = budget.pause(after: failure) else { throw failure }
@@ -195,8 +209,11 @@ private final class SourceServer: Sendable {
     return failure
   }
 
-  private func once(_ asked: ResponseGate.Asked) async throws -> Bytes {
-    let receiver = SourceReceiver()
+  /// In whose name the bytes are held.
+  private var host: String { state.withLock { $0.url.server } }
+
+  private func once(_ asked: ResponseGate.Asked, _ portion: HeldBytes.Portion?) async throws -> Bytes {
+    let receiver = SourceReceiver(lane.held, host: host, portion)
     let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
     let signer = await s3?.current()
     let exchange = Exchange(
@@ -226,6 +243,7 @@ private final class SourceServer: Sendable {
       throw failure
     case .part, .whole: break
     }
+    if let lack = receiver.lack { throw lack }
     if let reason = receiver.refusal {
       let message =
         "\(URLRedaction.redact(url.text)) \(reason): only a file of at most \(RemoteSource.longestHeld) bytes is copied from there"
@@ -243,7 +261,9 @@ private final class SourceServer: Sendable {
         throw TaskFailure.badResponse("a range ended early", url: end.place.url)
       }
       return .part(receiver.bytes, of: identity)
-    case .whole(let identity, _): return .whole(receiver.bytes, identity)
+    case .whole(let identity, _):
+      receiver.portion?.shrink(to: Int64(receiver.bytes.count))
+      return .whole(receiver.bytes, identity, receiver.portion)
     default: return .unranged
     }
   }
@@ -262,6 +282,11 @@ private final class SourceServer: Sendable {
   }
 }
 
+/// A whole file comes, which may not be held yet.
+private struct MemoryLack: Error {
+  let count: Int64
+}
+
 /// Keeps the bytes of one answer.
 // @unchecked: used only on the client's loop, and after its end by the caller.
 private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
@@ -269,7 +294,19 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
   private(set) var bytes: [UInt8] = []
   /// Why a whole file is not held.
   private(set) var refusal: String?
+  /// Why it is not held now.
+  private(set) var lack: MemoryLack?
+  /// Lets a whole file be held.
+  private(set) var portion: HeldBytes.Portion?
+  private let held: HeldBytes
+  private let host: String
   private var limit = RemoteSource.longestHeld
+
+  init(_ held: HeldBytes, host: String, _ portion: HeldBytes.Portion?) {
+    self.held = held
+    self.host = host
+    self.portion = portion
+  }
 
   func receive(_ answer: SourceAnswer, from place: Place) -> Reception {
     self.answer = answer
@@ -283,6 +320,11 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
       if identity.size ?? 0 > limit { refusal = Self.tooLong }
       if refusal != nil { return .refuse }
       if let size = identity.size { limit = size }
+      if portion.map({ $0.count < limit }) ?? true { portion = held.takeNow(limit, for: host) }
+      guard portion != nil else {
+        lack = MemoryLack(count: limit)
+        return .refuse
+      }
     default: return .skip
     }
     bytes.reserveCapacity(Int(min(limit, 1 << 20)))

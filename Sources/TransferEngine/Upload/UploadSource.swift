@@ -5,6 +5,8 @@ import TaskCore
 /// The bytes that are uploaded. They are one version of a file: every read fails once it is another one.
 package protocol UploadSource: Sendable {
   var identity: UploadIdentity { get }
+  /// Whether all its bytes are in memory, and counted: then a part needs no more of it.
+  var isHeld: Bool { get }
 
   /// Exactly these bytes. Throws ``UploadSourceChanged`` if the source is not the same any more.
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8>
@@ -19,6 +21,8 @@ package protocol UploadSource: Sendable {
 }
 
 extension UploadSource {
+  package var isHeld: Bool { false }
+
   /// Reads all of it, block by block.
   func readAll(_ body: (UnsafeRawBufferPointer) -> Void) async throws {
     var offset: Int64 = 0

@@ -134,9 +134,8 @@ struct S3Target: UploadTarget {
         receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag)
         continue
       }
-      let sums = try await client.holding(part.size) {
-        let bytes = try await source.read(range)
-        return try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
+      let sums = try await client.holding(range, of: source) { bytes in
+        try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
       }
       if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
         receipts[part.number - 1] = UploadReceipt(
@@ -149,13 +148,14 @@ struct S3Target: UploadTarget {
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
     if session.copies { return try await copy(segment, of: upload, session) }
-    return try await client.holding(Int64(segment.range.count)) { try await put(segment, of: upload, session) }
+    return try await client.holding(segment.range, of: upload.body.source) { bytes in
+      try await put(segment, bytes, of: upload, session)
+    }
   }
 
   private func put(
-    _ segment: UploadSegment, of upload: UploadOrder, _ session: Session
+    _ segment: UploadSegment, _ bytes: ArraySlice<UInt8>, of upload: UploadOrder, _ session: Session
   ) async throws -> UploadReceipt {
-    let bytes = try await upload.body.source.read(segment.range)
     if upload.plan.publishesAtOnce { try await upload.body.source.check() }
     let isPlain = try await client.isPlain()
     let (sums, hash) = try await client.computing {

@@ -137,8 +137,8 @@ struct TusTarget: UploadTarget {
       let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
       let (body, answer) =
         session.hashes
-        ? try await lane.held.holding(Int64(piece.count), for: CurlURL(url)?.server ?? url) {
-          try await hashed(request, piece, of: upload)
+        ? try await lane.held.holding(piece, of: upload.body.source, for: CurlURL(url)?.server ?? url) { bytes in
+          try await hashed(request, bytes, until: piece.upperBound, of: upload)
         }
         : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
       bodies.append(body)
@@ -154,12 +154,11 @@ struct TusTarget: UploadTarget {
   }
 
   private func hashed(
-    _ request: CurlRequest, _ piece: Range<Int64>, of upload: UploadOrder
+    _ request: CurlRequest, _ bytes: ArraySlice<UInt8>, until end: Int64, of upload: UploadOrder
   ) async throws -> (UploadBody, CurlAnswer) {
-    let bytes = try await upload.body.source.read(piece)
     var request = request
     request.headers.append(("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))"))
-    return try await sent(request, upload.body.holding(bytes), until: piece.upperBound)
+    return try await sent(request, upload.body.holding(bytes), until: end)
   }
 
   private func sent(
