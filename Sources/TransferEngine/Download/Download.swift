@@ -153,7 +153,7 @@ extension Download {
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
       Exchange(request, source: source, object: s3?.place, destination: destination, options: options),
-      receiver: receiver, heard: { [s3] in s3?.client.learnTime(from: $0) })
+      receiver: receiver, heard: { [s3] head, place in if place.isAtOrigin { s3?.client.learnTime(from: head) } })
     let task = loop.task { [self] in
       if let current = await s3?.current() { s3 = current }
       let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in

@@ -24,8 +24,8 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   private var exchange: Exchange
   private let receiver: any FetchReceiver
-  /// Told of the heads of the source's own server.
-  private let heard: (CurlHead) -> Void
+  /// Told of every head, also those of redirects.
+  private let heard: (CurlHead, Place) -> Void
   private var reception: Reception?
   private var headAt: Int64?
   private var hosts: HostConnections?
@@ -33,7 +33,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
 
-  init(_ exchange: Exchange, receiver: any FetchReceiver, heard: @escaping (CurlHead) -> Void = { _ in }) {
+  init(_ exchange: Exchange, receiver: any FetchReceiver, heard: @escaping (CurlHead, Place) -> Void = { _, _ in }) {
     self.exchange = exchange
     self.receiver = receiver
     self.heard = heard
@@ -100,7 +100,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
     headAt = Clocks.boottime()
-    if exchange.place.isAtOrigin { heard(head) }
+    heard(head, exchange.place)
     let answer = exchange.receive(head, now: Clocks.realtimeMicroseconds() / 1_000_000)
     // The short body of a redirect is read too, so that its connection can be used again.
     let reception = answer.map { receiver.receive($0, from: exchange.place) } ?? .skip
