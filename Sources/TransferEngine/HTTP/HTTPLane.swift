@@ -64,15 +64,21 @@ struct HTTPLane: Sendable {
 }
 
 extension HTTPLane {
-  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``.
+  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``. A success that comes before the body was sent is none:
+  /// the server cannot have what it says it has stored.
   func answer(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void
   ) async throws -> CurlAnswer {
+    let answer: CurlAnswer
     do throws(CurlError) {
-      return try await call(request, limit: limit, pulse: pulse)
+      answer = try await call(request, limit: limit, pulse: pulse)
     } catch {
       throw TaskFailure(error, url: request.url)
     }
+    guard !answer.isSuccess || request.body?.isSent != false else {
+      throw TaskFailure.badResponse("it answered \(answer.status) before it had the whole body", url: request.url)
+    }
+    return answer
   }
 }
 

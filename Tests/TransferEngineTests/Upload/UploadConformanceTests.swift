@@ -117,6 +117,28 @@ import Testing
     }
   }
 
+  @Test("a success that comes before the bytes were sent is none", arguments: Way.allCases)
+  func answeredEarly(way: Way) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(way.size)
+      try harness.put(bytes)
+      let isFirst = Lock(true)
+      harness.store.script { request in
+        guard request.operation == way.sends else { return [] }
+        let comesEarly = isFirst.withLock { isFirst in
+          defer { isFirst = false }
+          return isFirst
+        }
+        guard comesEarly else { return [] }
+        // With what each protocol wants to be told.
+        return [.status(200, headers: [("ETag", "\"a tag\""), ("Upload-Offset", "\(8 << 20)")])]
+      }
+      let outcome = await harness.run(way.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(way.uploaded(harness) == bytes)
+    }
+  }
+
   @Test(
     "a run that is stopped is continued by the next, and what the server has is not sent again", arguments: Way.allCases
   )

@@ -336,6 +336,17 @@ import Testing
     }
   }
 
+  @Test("a POST whose success comes before the file was sent is sent again") func postAnsweredEarly() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .post && $0.ordinal == 1 ? [.status(201)] : [] }
+      let outcome = await harness.run(Self.post(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.post).map(\.bodyLength) == [0, Int64(Self.size)])
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a POST that was cut off within its last block is sent again by the next run") func postCutOff() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
@@ -388,7 +399,7 @@ import Testing
   @Test("an answer with more bytes than are kept is an answer: nothing is sent again") func longAnswer() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
-      harness.store.always(.post, .status(201, body: String(repeating: "x", count: 3 << 20)))
+      harness.store.always(.post, .status(201, body: String(repeating: "x", count: 3 << 20)), .noContinue)
       let outcome = await harness.run(Self.post(harness))
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.post).count == 1)
