@@ -224,10 +224,10 @@ final class UploadRun: @unchecked Sendable {
     if order.ifExists == .fail, order.generation == 0, !order.mayBeThere {
       looks = try await !target.refusesToReplace(order)
     }
-    if looks, var there = try await target.look() {
+    if looks, var there = try await target.look(order) {
       if there.owner == order.owner, try await target.proves(&there, order) { return try succeeded(there, order) }
       let isFormer = there.owner?.task == spec.id
-      if isFormer, order.ifExists != .replace { order.replaces = there.etag }
+      if isFormer, order.ifExists != .replace { order.replaces = there.etag ?? "*" }
       switch order.ifExists {
       case _ where isFormer: break
       case .skip: return try skipped(there, order)

@@ -23,12 +23,13 @@ package protocol UploadSource: Sendable {
 extension UploadSource {
   package var isHeld: Bool { false }
 
-  /// Reads all of it, block by block.
-  func readAll(_ body: (UnsafeRawBufferPointer) -> Void) async throws {
+  /// Reads all of it, or its first bytes, block by block.
+  func readAll(first count: Int64? = nil, _ body: (UnsafeRawBufferPointer) -> Void) async throws {
     var offset: Int64 = 0
-    while offset < identity.size {
+    let size = count ?? identity.size
+    while offset < size {
       try Task.checkCancellation()
-      let end = min(identity.size, offset + 1 << 20)
+      let end = min(size, offset + 1 << 20)
       try await read(offset..<end).withUnsafeBytes { body($0) }
       offset = end
     }

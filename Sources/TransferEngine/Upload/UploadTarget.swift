@@ -17,8 +17,9 @@ package protocol UploadTarget: Sendable {
   /// How a file of `size` bytes is cut. It is asked once for each generation, and the answer is recorded.
   func plan(size: Int64) async throws -> UploadPlan
 
-  /// What is at the destination; nil if nothing is, or if the protocol cannot tell.
-  func look() async throws -> UploadedObject?
+  /// What is at the destination; nil if nothing is, or if the protocol cannot tell. If an earlier request may have left
+  /// it, it is told whose it is.
+  func look(_ upload: UploadOrder) async throws -> UploadedObject?
 
   /// Whether an object that this task has made of this version has its bytes, and by what that is proven.
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool
@@ -137,8 +138,8 @@ package struct UploadOrder: Sendable {
   package let record: @Sendable (_ session: [UInt8]) async throws -> Void
   /// Records whether the whole file may be at the destination from now on.
   package let publishing: @Sendable (Bool) async throws -> Void
-  /// The entity tag of what this task itself uploaded of an earlier version of the source, or of this one with other bytes:
-  /// it alone may be replaced.
+  /// The entity tag of what this task itself has left there, of this version of the source or of an earlier one: it alone
+  /// may be replaced. `*` if it has none.
   package var replaces: String?
   /// Whether the server has told that what it made of this version has other bytes: then only reading proves something.
   package var isDoubted = false

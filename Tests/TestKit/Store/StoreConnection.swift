@@ -35,7 +35,7 @@ struct StoreConnection {
     }
     let (body, checksums) = server.body(of: request)
     guard receive(body, exchange, request, faults) else {
-      server.cut(request, body.piece(checksums: checksums))
+      server.cut(request, body.piece(checksums: checksums), faults)
       return false
     }
     return send(

@@ -5,6 +5,8 @@ package enum StoreFault: Sendable {
   case closeBeforeReading
   /// The connection ends after this number of body bytes. tus keeps them, others do not.
   case closeAfter(bytes: Int64)
+  /// What came of a body before the connection ended is kept as the whole object.
+  case keepCut
   /// Reads no further than this number of body bytes until the gate opens.
   case holdBody(after: Int64, OriginGate)
   /// `Expect: 100-continue` is not answered before the body is read.
@@ -101,6 +103,7 @@ extension [StoreFault] {
   var sendsNoContinue: Bool { contains { if case .noContinue = $0 { true } else { false } } }
   var truncatesBy: Int64 { reduce(0) { if case .truncateObject(let by) = $1 { $0 + by } else { $0 } } }
   var offsetFallsBy: Int64 { reduce(0) { if case .offsetFalls(let by) = $1 { $0 + by } else { $0 } } }
+  var keepsCut: Bool { contains { if case .keepCut = $0 { true } else { false } } }
   var clockSkew: Int { reduce(0) { if case .clockSkew(let seconds) = $1 { $0 + seconds } else { $0 } } }
   var tusMaxSize: Int64? { reduce(nil) { if case .maxSize(let size) = $1 { size } else { $0 } } }
 

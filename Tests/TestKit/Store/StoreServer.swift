@@ -199,8 +199,9 @@ extension StoreServer {
     return response
   }
 
-  /// Keeps what arrived of a body before the connection ended, as tus servers do.
-  func cut(_ request: StoreRequest, _ body: StorePiece) {
+  /// Keeps what arrived of a body before the connection ended, as tus servers do, and some others.
+  func cut(_ request: StoreRequest, _ body: StorePiece, _ faults: [StoreFault]) {
+    if faults.keepsCut { put(request.key, StoreObject(pieces: [body])) }
     guard request.operation == .tusPatch, request["upload-checksum"] == nil else { return }
     state.withLock { state in
       _ = StoreCall(request: request, body: body, faults: [], origin: url()).answerTus(&state.store)

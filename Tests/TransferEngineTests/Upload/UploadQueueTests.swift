@@ -27,7 +27,7 @@ import Testing
 
     let location = "test://place"
     func plan(size: Int64) async throws -> UploadPlan { UploadPlan(segmentSize: 1, parallel: 16) }
-    func look() async throws -> UploadedObject? { nil }
+    func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
     func begin(_ upload: UploadOrder) async throws -> [UInt8] { [] }
     func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
       .open([:])

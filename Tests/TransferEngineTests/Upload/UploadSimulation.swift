@@ -286,7 +286,7 @@ private struct SmallSegments: UploadTarget {
   func plan(size: Int64) async throws -> UploadPlan {
     if let cut { cut } else { try await target.plan(size: size) }
   }
-  func look() async throws -> UploadedObject? { try await target.look() }
+  func look(_ upload: UploadOrder) async throws -> UploadedObject? { try await target.look(upload) }
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
     try await target.proves(&there, upload)
   }

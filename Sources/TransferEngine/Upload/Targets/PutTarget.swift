@@ -6,6 +6,9 @@ import TaskCore
 
 /// One PUT or POST of the whole file to a URL, which may be presigned. It cannot be resumed.
 ///
+/// A server may keep what came of a request that was cut off, and plain HTTP does not tell whose a file is. Its bytes do:
+/// those of the source, or the first of them, are this task's own wherever it may have left some.
+///
 /// A POST is not idempotent. Once the whole file has been sent, the lost answer to it ends the task for good, unless the
 /// task's own `Idempotency-Key` says that the server tells a second request from a new one.
 struct PutTarget: UploadTarget {
@@ -16,6 +19,7 @@ struct PutTarget: UploadTarget {
   let fields: [HeaderField]
   let contentType: String?
   let ledger: any TransferLedger
+  private let hasSent = Lock(false)
 
   private static let redirects = 5
   private static let idempotencyKey = "idempotency-key"
@@ -30,7 +34,17 @@ struct PutTarget: UploadTarget {
       isSentOnce: method == .post && !fields.contains { $0.name.lowercased() == Self.idempotencyKey })
   }
 
-  func look() async throws -> UploadedObject? { try await look(at: url) }
+  func look(_ upload: UploadOrder) async throws -> UploadedObject? {
+    let there = try await look(at: url)
+    // A part of the file is replaced as anything else is, if all may be.
+    guard upload.mayBeThere, let there, upload.ifExists != .replace || there.size == upload.size else { return there }
+    let read = try await read(url, upload)
+    if let read, read.owner != nil { return read }
+    // What cannot be read may be this task's own, and so may others be after the source has changed.
+    let isOthers = read != nil && upload.generation == 0
+    guard upload.ifExists == .replace || upload.ifExists == .skip && isOthers else { throw occupied(url) }
+    return there
+  }
 
   private func look(at first: CurlURL) async throws -> UploadedObject? {
     try await head(of: first) { place in
@@ -74,22 +88,31 @@ struct PutTarget: UploadTarget {
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
 
+  /// It begins anew, with a look at what the former request has left.
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
-    guard upload.mayBeThere, let there = try await look(), there.size == upload.size else { return .open([:]) }
-    guard try await has(url, upload) else { return .open([:]) }
-    var object = there
-    object.verified = .sha256
-    return .finished(object)
+    .gone
   }
 
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
-    var place = url
+    var (place, replaces) = (url, upload.replaces)
+    // Before the first request the run has looked.
+    var looks = hasSent.withLock { sent in
+      defer { sent = true }
+      return sent
+    }
     for _ in 0...Self.redirects {
+      if looks, upload.ifExists != .replace, try await look(at: place) != nil {
+        let there = try await own(at: place, upload)
+        if there.size == upload.size { return UploadReceipt(segment: segment.number, verified: .sha256) }
+        replaces = there.etag ?? "*"
+      }
       var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
       if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
-      if upload.ifExists != .replace, method == .put, !isPresigned { more.append(("If-None-Match", "*")) }
+      if upload.ifExists != .replace, method == .put, !isPresigned {
+        more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
+      }
       if method == .post, !fields.contains(where: { $0.name.lowercased() == Self.idempotencyKey }) {
         more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.generation)\""))
       }
@@ -125,23 +148,29 @@ struct PutTarget: UploadTarget {
       case 307, 308:
         place = try redirected(answer.head, from: place)
         // A look at the first place need not have led here.
-        guard upload.ifExists != .replace, try await look(at: place) != nil else { continue }
-        return try await receipt(from: place, segment, upload)
-      case 412 where upload.ifExists != .replace: return try await receipt(from: place, segment, upload)
+        looks = true
+      case 412 where upload.ifExists != .replace:
+        guard try await own(at: place, upload).size == upload.size else {
+          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.text)
+        }
+        return UploadReceipt(segment: segment.number, verified: .sha256)
       default: throw TaskFailure(refusing: answer.head, url: url.text)
       }
     }
     throw redirectLoop
   }
 
-  /// For a file that is in the way. An earlier request may have sent it, whose answer was lost; libcurl repeats one, too.
-  private func receipt(
-    from place: CurlURL, _ segment: UploadSegment, _ upload: UploadOrder
-  ) async throws -> UploadReceipt {
-    guard try await !has(place, upload) else { return UploadReceipt(segment: segment.number, verified: .sha256) }
+  /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
+  /// libcurl repeats one, too.
+  private func own(at place: CurlURL, _ upload: UploadOrder) async throws -> UploadedObject {
+    if let there = try await read(place, upload), there.owner != nil { return there }
     // It is looked at again, and skipped.
-    if upload.ifExists == .skip, try await look() != nil { throw UploadGone() }
-    throw TaskFailure(
+    if upload.ifExists == .skip, try await look(at: url) != nil { throw UploadGone() }
+    throw occupied(place)
+  }
+
+  private func occupied(_ place: CurlURL) -> TaskFailure {
+    TaskFailure(
       code: .destinationExists,
       message: """
         \(URLRedaction.redact(place.text))\(place.text == url.text ? "" : ", where \(location) redirects to,") exists \
@@ -149,11 +178,14 @@ struct PutTarget: UploadTarget {
         """, class: .fail)
   }
 
+  /// A weak tag meets no condition.
+  private static func strong(_ etag: String) -> String { etag.hasPrefix("W/") ? "*" : etag }
+
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let receipt = receipts.first
     var there: UploadedObject?
     // The answer to the request said that the file is there.
-    do { there = try await look() } catch is TaskFailure {}
+    do { there = try await look(at: url) } catch is TaskFailure {}
     var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
     object.verified =
       receipt?.verified ?? (object.size == nil ? .none : .size)
@@ -197,11 +229,12 @@ struct PutTarget: UploadTarget {
     try await lane.answer(request, pulse: ledger.pulse)
   }
 
-  /// Whether the object at a place has the bytes of the source.
-  private func has(_ first: CurlURL, _ upload: UploadOrder) async throws -> Bool {
-    var hasher = BodyHasher(size: upload.size)
-    _ = try await head(of: first) { place in
-      hasher = BodyHasher(size: upload.size)
+  /// Reads what is at a place; nil if that cannot be read. It has this owner if its bytes are those of the source, or the
+  /// first of them.
+  private func read(_ first: CurlURL, _ upload: UploadOrder) async throws -> UploadedObject? {
+    var hasher = BodyHasher(limit: upload.size)
+    let head = try await head(of: first) { place in
+      hasher = BodyHasher(limit: upload.size)
       let request = CurlRequest(url: place.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
       do throws(CurlError) {
         _ = try await lane.connected(to: place.server, pulse: ledger.pulse) { () async throws(CurlError) in
@@ -213,13 +246,20 @@ struct PutTarget: UploadTarget {
       }
       return hasher.head
     }
-    guard let seen = hasher.digest() else { return false }
-    return try await own(.sha256, upload.body.source) == seen
+    guard let head, head.status == 200 else { return nil }
+    var there = UploadedObject(size: head.size, etag: head["etag"])
+    if let (size, seen) = hasher.all, try await own(.sha256, upload.body.source, first: size) == seen {
+      (there.size, there.owner) = (size, upload.owner)
+      if size == upload.size { there.verified = .sha256 }
+    }
+    return there
   }
 
-  private func own(_ algorithm: DigestAlgorithm, _ source: any UploadSource) async throws -> [UInt8] {
+  private func own(_ algorithm: DigestAlgorithm, _ source: any UploadSource, first size: Int64? = nil) async throws
+    -> [UInt8]
+  {
     var state = DigestState(algorithm)
-    try await source.readAll {
+    try await source.readAll(first: size) {
       state.update($0)
       ledger.pulse()
     }
@@ -271,29 +311,31 @@ extension CurlHead {
   var size: Int64? { self["content-encoding"] == nil ? self["content-length"].flatMap { Int64($0) } : nil }
 }
 
-/// Hashes the body of a 200, and ends where it cannot have the expected length.
+/// Hashes the body of a 200, and ends where it is longer than the source.
 // @unchecked: used only on the client's loop, and after its end by the caller.
 private final class BodyHasher: CurlHandler, @unchecked Sendable {
-  private let size: Int64
+  private let limit: Int64
   private var state = DigestState(.sha256)
   private var count: Int64 = 0
   private(set) var head = CurlHead(status: 0)
 
-  init(size: Int64) {
-    self.size = size
+  init(limit: Int64) {
+    self.limit = limit
   }
 
-  /// Nil unless the body had the expected length.
-  func digest() -> [UInt8]? { head.status == 200 && count == size ? state.finish() : nil }
+  /// Of the whole body; nil if it was longer.
+  var all: (size: Int64, digest: [UInt8])? {
+    head.status == 200 && max(head.size ?? 0, count) <= limit ? (count, state.finish()) : nil
+  }
 
   func receive(head: CurlHead, of transfer: CurlTransfer) -> CurlVerdict {
     self.head = head
-    return head.status == 200 && head.size ?? size == size ? .continue : .abort
+    return head.status == 200 && head.size ?? 0 <= limit ? .continue : .abort
   }
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     count += Int64(body.count)
-    guard count <= size else { return .abort }
+    guard count <= limit else { return .abort }
     state.update(body)
     return .continue
   }

@@ -53,6 +53,8 @@ struct S3Target: UploadTarget {
     case found(UploadedObject)
   }
 
+  func look(_ upload: UploadOrder) async throws -> UploadedObject? { try await look() }
+
   func look() async throws -> UploadedObject? {
     if case .found(let object) = try await head() { object } else { nil }
   }

@@ -59,7 +59,7 @@ struct TusTarget: UploadTarget {
   }
 
   /// An upload gets a place of its own: nothing is ever replaced.
-  func look() async throws -> UploadedObject? { nil }
+  func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
     let server = try await capabilities()
