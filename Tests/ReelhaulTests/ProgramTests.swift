@@ -49,6 +49,16 @@ import Testing
     #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
   }
 
+  @Test("an action that a command does not have is told by what it has")
+  func unknownActionsAreTold() throws {
+    for (command, action) in [("workers", "drain"), ("dead-letters", "list, replay or drop")] {
+      let error = #expect(throws: UsageError.self) {
+        try CommandParser(Program.spec, settings: Settings(environment: [:])).parse([command, "foo"])
+      }
+      #expect(error?.message == "ACTION must be \(action), not \"foo\"")
+    }
+  }
+
   @Test("completions offer the names of brokers", arguments: CompletionScript.Shell.allCases)
   func brokersAreOffered(_ shell: CompletionScript.Shell) {
     let brokers = shell == .fish ? #"embedded\t apache-kafka\t"# : "embedded apache-kafka"

@@ -272,7 +272,7 @@ def a_first_download_is_watched_paused_resumed_and_canceled(s):
 @check
 def a_copy_has_what_the_task_has(s):
     options = ("--not-before", "2100-01-01T00:00:09.5Z", "--notify", "http://127.0.0.1:9/hook")
-    options += ("--label", "note=b=c", "--rate", "20MB", "--retry-after", "1,2", "--if-exists", "skip", "--bytes", "1kB")
+    options += ("--label", "note=b=c", "--rate", "20MB", "--retry-after", "1,2", "--bytes", "1kB")
     first = s.paused("copied", *options)
     page = s.browser.page(timezone_id="Asia/Kolkata")
     page.goto(f"{s.base}?view=task&id={first}")
@@ -300,8 +300,8 @@ def a_copy_has_what_the_task_has(s):
 @check
 def bytes_are_read_as_on_the_command_line(s):
     texts = {
-        "0": 0, "500": 500, "10MiB": 10 << 20, "10mib": 10 << 20, "10 MiB": 10 << 20, "1.5GB": 1_500_000_000, "64k": 64000,
-        "1kB": 1000, "64ki": 65536, "1T": 10**12, "7B": 7, "0.5KiB": 512, "2P": 2 * 10**15,
+        "0": 0, "500": 500, "10MiB": 10 << 20, "10mib": 10 << 20, "10 MiB": 10 << 20, "1.5GB": 1_500_000_000,
+        "64k": 64000, "1kB": 1000, "64ki": 65536, "1T": 10**12, "7B": 7, "0.5KiB": 512, "2P": 2 * 10**15,
         **dict.fromkeys(("", "-1", "x", "1x", "1.", ".5", "1KB2", "1..2", "MiB", "1 2", "1.5", "0.4", "1.5B", "5iB")),
     }  # fmt: skip
     page = s.browser.page()
@@ -656,6 +656,17 @@ def the_filters_show_what_the_address_says(s):
     page.locator("details.more summary").click()
     page.go_forward()
     expect(page.locator("details.more")).to_have_attribute("open", "")
+    page.context.close()
+
+
+@check
+def an_address_that_names_no_task_leads_to_the_list(s):
+    s.paused("named")
+    page = s.browser.page()
+    for query in ("?view=task", "?view=task&id="):
+        page.goto(s.base + query)
+        expect(page.locator("h1")).to_have_text("Tasks")
+        expect(page.locator(".body .row").first).to_be_visible()
     page.context.close()
 
 

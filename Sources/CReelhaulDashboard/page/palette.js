@@ -2,7 +2,7 @@
 import { can, get, taskNamed } from "./api.js";
 import { h, icon, show } from "./dom.js";
 import { title } from "./format.js";
-import { go, href, query, taskHref, tasksHref, view } from "./route.js";
+import { go, href, taskHref, taskId, tasksHref, view } from "./route.js";
 import { dialog } from "./ui.js";
 import { act, allowed, ACTIONS } from "./actions.js";
 
@@ -10,7 +10,7 @@ const STATES = ["running", "queued", "scheduled", "retrying", "blocked", "paused
 
 async function items() {
   const { views, saved, nextTheme } = await import("./main.js");
-  const id = view() === "task" ? query().get("id") ?? query().get("task") : null;
+  const id = view() === "task" ? taskId() : null;
   const task = id ? await get(`v1/tasks/${encodeURIComponent(id)}`).catch(() => null) : null;
   return [
     ...(task ? allowed(task).map((name) => ({ words: `${ACTIONS[name].words.replace("…", "")} this task`, note: title(task), icon: "next", run: () => act(task, name) })) : []),

@@ -6,9 +6,13 @@ export const onRoute = (run) => { follow = run; };
 export const query = () => new URLSearchParams(location.search);
 export const param = (name) => query().get(name) ?? "";
 
-/// The view that the address names.
+/// The id of the task that the address names, or null.
+export const taskId = () => param("id") || param("task") || null;
+
+/// The view that the address names. Where it names no task, the list has all.
 export function view() {
   const q = query();
+  if (q.get("view") === "task" && !taskId()) return "tasks";
   return q.get("view") ?? (q.get("task") ? "task" : [...q.keys()].some((name) => FILTERS.includes(name)) ? "tasks" : "overview");
 }
 

@@ -4,7 +4,7 @@ import { badge, h, icon, show, svg } from "./dom.js";
 import { ago, bytes, duration, host, number, percent, plural, rate, stringify, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { commandLine, hidden, submission } from "./command.js";
-import { href, query, taskHref, tasksHref } from "./route.js";
+import { href, taskHref, taskId, tasksHref } from "./route.js";
 import { ACTIONS, act, allowed } from "./actions.js";
 import { bar, copy, empty, failure, loading, panel, poll } from "./ui.js";
 
@@ -15,7 +15,7 @@ export function open(_, view) {
   const draw = () => show(view.root, page());
 
   const start = () => {
-    id = query().get("id") ?? query().get("task");
+    id = taskId();
     task = problem = history = cells = seen = null;
     draw();
   };
@@ -36,7 +36,7 @@ export function open(_, view) {
     [history, historyProblem] = [value?.history ?? history, error];
     draw();
   });
-  view.update = () => { if ((query().get("id") ?? query().get("task")) !== id) { start(); readTask(); readHistory(); } };
+  view.update = () => { if (taskId() !== id) { start(); readTask(); readHistory(); } };
   // The map fits its cells to its width.
   const onResize = () => draw();
   addEventListener("resize", onResize);

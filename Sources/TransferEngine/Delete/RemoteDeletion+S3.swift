@@ -100,6 +100,8 @@ extension RemoteDeletion {
     /// help then.
     var failure: TaskFailure?
     var refused = 0
+    /// When the newest object that was listed was stored.
+    var newest: Timestamp?
   }
 
   /// Deletes all objects whose keys begin with `prefix`, page by page, until a listing has none. Every run begins with a
@@ -128,6 +130,7 @@ extension RemoteDeletion {
   private func round(_ prefix: String, _ client: S3Client, _ sweep: inout Sweep) async throws -> Bool {
     var token: String?
     var wasThere = false
+    let earlier = sweep.newest
     repeat {
       var query: S3Query = ["list-type": "2", "prefix": prefix, "encoding-type": "url"]
       if let token { query.append("continuation-token", token) }
@@ -144,6 +147,14 @@ extension RemoteDeletion {
       }
       if !page.objects.isEmpty {
         wasThere = true
+        for object in page.objects {
+          let storedAt = object.lastModified ?? Timestamp(microseconds: .min)
+          // The store said that it had deleted it.
+          if let earlier, storedAt <= earlier {
+            sweep.count = sweep.count + Deletion.Count(files: -1, bytes: -object.size)
+          }
+          sweep.newest = max(sweep.newest ?? storedAt, storedAt)
+        }
         try await delete(page.objects, client, &sweep)
         try await record(sweep.count)
       }

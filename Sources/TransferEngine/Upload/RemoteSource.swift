@@ -220,9 +220,9 @@ private final class SourceServer: Sendable {
       asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), object: s3?.place,
       redirects: limits.redirects)
     var head = CurlHead(status: 0)
-    let fetch = Fetch(exchange, receiver: receiver) {
-      s3?.client.learnTime(from: $0)
-      head = $0
+    let fetch = Fetch(exchange, receiver: receiver) { answer, place in
+      if place.isAtOrigin { s3?.client.learnTime(from: answer) }
+      head = answer
     }
     let end = await fetch.run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
       var sent = request(asked, to: place)

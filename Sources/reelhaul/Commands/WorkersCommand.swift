@@ -15,7 +15,7 @@ extension Subcommand {
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
-        PositionalSpec("drain", .optional, kind: .choice(["drain"]), help: "end a worker in order"),
+        PositionalSpec("ACTION", .optional, kind: .choice(["drain"]), help: "drain: end a worker in order"),
         PositionalSpec("WORKER", .optional, help: "the worker's id, or the end of it"),
       ],
       examples: [

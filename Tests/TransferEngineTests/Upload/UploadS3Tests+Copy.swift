@@ -86,4 +86,65 @@ extension UploadS3Tests {
       Self.expectThere(harness, bytes)
     }
   }
+
+  @Test("a file without ranges is fetched once, and its bytes count until the copy ends") func heldSource() async throws
+  {
+    let origin = try OriginServer()
+    defer { origin.close() }
+    let file = OriginFile(seed: 1, size: 20 << 20).with { $0.acceptsRanges = false }
+    origin.serve("/film.mp4", file)
+    try await UploadHarness.run { harness in
+      let held = try #require(harness.roots.any).held
+      let gate = OriginGate()
+      harness.store.always(.uploadPart, .holdBody(after: 500_000, gate))
+      let source = origin.url("/film.mp4")
+      func run(_ key: String) async -> UploadOutcome {
+        await harness.run(
+          Self.copy {
+            $0.source = source
+            $0.destination = "s3://films/\(key)"
+            $0.credential = nil
+            $0.parameters = Array(#"{"toCredential":"s3"}"#.utf8)
+          })
+      }
+      async let first = run("one.mp4")
+      try await eventually("its parts are sent") { harness.store.exchanges(.uploadPart).count == 3 }
+      #expect(held.held == file.size, "its parts need no more")
+      #expect(origin.exchanges("/film.mp4").count == 1)
+      var rest = held.takeNow(HeldBytes.standardLimit - file.size, for: "another")
+      #expect(rest != nil)
+      async let second = run("two.mp4")
+      try await eventually("it waits for memory") { held.waiting == 1 }
+      rest = nil
+      try await eventually("both are held") { held.held == 2 * file.size }
+      gate.open()
+      for outcome in await [first, second] { #expect(outcome.failure == nil, "\(outcome)") }
+      for key in ["one", "two"] { #expect(harness.store.objects["films/\(key).mp4"]?.matches(file.content) == true) }
+      try await eventually("nothing is held") { held.held == 0 }
+      #expect(origin.exchanges("/film.mp4").count == 3)
+    }
+  }
+
+  @Test("a store that redirects to the object has its fields, and not those of the redirect", arguments: [small, size])
+  func redirectedProperties(size: Int) async throws {
+    let content = OriginFile(seed: 1, size: Int64(size))
+    let mirror = try OriginServer()
+    defer { mirror.close() }
+    mirror.serve("/mirror.mp4", content)
+    mirror.always("/mirror.mp4", .header("X-Amz-Meta-Title", "One"))
+    try await UploadHarness.run { harness in
+      harness.store.put("films/source.mp4", bytes: Self.bytes(size))
+      let place = mirror.url("/mirror.mp4", host: "localhost")
+      harness.store.script { request in
+        request.operation == .getObject
+          ? [.redirect(to: place), .header("Cache-Control", "no-store")]
+          : [.uploadPartCopy, .copyObject].contains(request.operation) ? [.status(501)] : []
+      }
+      let outcome = await harness.run(Self.copy())
+      #expect(outcome.failure == nil, "\(outcome)")
+      let copy = try #require(harness.store.objects["films/film.mp4"])
+      #expect(copy.headers == ["content-type": "video/mp4"])
+      #expect(copy.metadata["title"] == "One")
+    }
+  }
 }
