@@ -3,8 +3,6 @@
 package protocol CurlBody: AnyObject, Sendable {
   /// The exact length in bytes. It becomes the request's `Content-Length`.
   var size: Int64 { get }
-  /// Whether libcurl has got all bytes, so that the server may have them.
-  var isSent: Bool { get }
   /// Writes the next bytes into `buffer`, which is never empty.
   func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply
   /// The body is sent again from its start, because a connection that was kept turned out to be dead. False if that is
@@ -33,8 +31,6 @@ package final class CurlBytes: CurlBody, @unchecked Sendable {
   }
 
   package var size: Int64 { Int64(bytes.count) }
-
-  package var isSent: Bool { sent == bytes.count }
 
   package func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
     let count = min(buffer.count, bytes.count - sent)

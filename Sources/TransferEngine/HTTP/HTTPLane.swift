@@ -64,8 +64,8 @@ struct HTTPLane: Sendable {
 }
 
 extension HTTPLane {
-  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``. A success that comes before the body was sent is none:
-  /// the server cannot have what it says it has stored.
+  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``. A success that comes before a body of the source was
+  /// sent is none: the server cannot have what it says it has stored.
   func answer(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void
   ) async throws -> CurlAnswer {
@@ -75,7 +75,7 @@ extension HTTPLane {
     } catch {
       throw TaskFailure(error, url: request.url)
     }
-    guard !answer.isSuccess || request.body?.isSent != false else {
+    guard !answer.isSuccess || (request.body as? UploadBody)?.isSent != false else {
       throw TaskFailure.badResponse("it answered \(answer.status) before it had the whole body", url: request.url)
     }
     return answer

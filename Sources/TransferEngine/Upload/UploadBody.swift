@@ -89,7 +89,8 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   package var size: Int64 { Int64(range.count) }
 
-  package var isSent: Bool { sent == size }
+  /// Whether libcurl has got all bytes, so that the server may have them.
+  var isSent: Bool { sent == size }
 
   package func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
     guard failure == nil, bodies.mayWrite() else { return .abort }
