@@ -140,6 +140,18 @@ import Testing
     }
   }
 
+  @Test("a whole that is just as long as the first range may be a part")
+  func aWholeAsLongAsTheRange() {
+    let fields = ["content-length": "300", "etag": "\"1\""]
+    #expect(judge(.first(count: 300), 200, fields) == .unranged)
+    for count: Int64 in [299, 301] {
+      guard case .whole = judge(.first(count: count), 200, fields) else {
+        Issue.record("it is the whole")
+        continue
+      }
+    }
+  }
+
   @Test("a range of all bytes may come as the whole, with and without Content-Range")
   func aPartOfAllBytesWithStatus200() {
     let all = ResponseGate.Asked.part(0..<1000, of: Self.known)

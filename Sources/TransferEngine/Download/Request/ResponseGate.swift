@@ -110,6 +110,8 @@ struct ResponseGate: Hashable {
       // A range of all bytes is the whole, and some servers call it so.
       return length.map { 0..<$0 } == wanted ? .part(wanted, of: identity) : .unranged
     }
+    // Just as long as the range: some stores send a part without saying so.
+    if case .first(let count) = asked, length == count, head["content-range"] == nil { return .unranged }
     return .whole(identity)
   }
 
