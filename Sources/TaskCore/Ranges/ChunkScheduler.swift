@@ -134,11 +134,13 @@ public struct ChunkScheduler: Sendable {
   }
 
   /// Ends a chunk earlier, because its connection will not deliver the bytes from `offset` on. They are free for others.
-  public mutating func release(_ id: Int, from offset: Int64) {
-    guard var chunk = running[id], chunk.position <= offset, offset < chunk.range.upperBound else { return }
+  /// Returns whether there are such bytes.
+  @discardableResult public mutating func release(_ id: Int, from offset: Int64) -> Bool {
+    guard var chunk = running[id], chunk.position <= offset, offset < chunk.range.upperBound else { return false }
     free.insert(offset..<chunk.range.upperBound)
     chunk.range = chunk.range.lowerBound..<offset
     running[id] = chunk
+    return true
   }
 
   /// Ends a chunk, because its connection has finished or failed. The bytes that have not arrived are free for other

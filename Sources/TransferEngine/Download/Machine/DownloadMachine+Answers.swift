@@ -42,6 +42,7 @@ extension DownloadMachine {
   private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
     requests[id]?.answer = .accepted(count: Int64(range.count))
     for other in requests.ids where other < id && requests[other]?.answer == nil { requests[other]?.overtakenBy += 1 }
+    var hasWork = ranges.resolved == nil
     // Others may still have been on their way to a URL that has expired since.
     if ranges.resolved == nil, let running = requests[id], running.request.place == origin {
       let place = running.place
@@ -50,10 +51,12 @@ extension DownloadMachine {
       ranges.version.identity.finalURL = URLRedaction.redact(place.url)
       state = .working(.ranges(ranges))
     }
-    if let chunk = requests[id]?.chunk { changeRanges { $0.plan.release(chunk, from: range.upperBound) } }
+    if let chunk = requests[id]?.chunk {
+      changeRanges { hasWork = $0.plan.release(chunk, from: range.upperBound) || hasWork }
+    }
     // Another request may have taken over the end of this one in the meantime.
     let count = min(requests[id]?.shortened ?? .max, Int64(range.count))
-    return (.write(offset: range.lowerBound, count: count), send())
+    return (.write(offset: range.lowerBound, count: count), hasWork ? send() : [])
   }
 
   /// Of a version that has not the expected size. If bytes of another one are there, that one may come back: some servers
