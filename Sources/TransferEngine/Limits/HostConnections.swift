@@ -33,10 +33,10 @@ final class HostConnections: Sendable {
     /// The numbers of the transfers that use the host, those that came first in front.
     var transfers: [Int] = []
     var waiting: [Waiter] = []
-    /// The requests that the host serves now, and the most at once of late.
-    var served = 0
     /// The requests on their way or answered, by number.
     var requests: [Int: Request] = [:]
+    /// The requests that the host serves now, and the most at once of late.
+    var served = 0
     var mostServed: (count: Int, at: Int64) = (0, 0)
     /// What the last refusal has left.
     var allowed: (count: Int, at: Int64)?

@@ -1,4 +1,3 @@
-import Glibc
 import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
@@ -10,12 +9,12 @@ import Testing
 /// What a server of plain HTTP may do to an upload.
 @Suite struct UploadPutTests {
   /// Large enough that 100-continue is waited for.
-  private static let size = 3_000_001
+  static let size = 3_000_001
 
   private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
-  private static func bytes() -> [UInt8] { all }
+  static func bytes() -> [UInt8] { all }
 
-  private static func spec(_ harness: UploadHarness, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
+  static func spec(_ harness: UploadHarness, _ change: (inout TaskSpec) -> Void = { _ in }) -> TaskSpec {
     var spec = TaskSpec(
       id: .random(), kind: .upload, source: UploadHarness.source, destination: harness.store.url("/put/film.mp4"),
       ifExists: .replace, headers: [HeaderField(name: "X-Secret", value: "a secret")])
@@ -46,7 +45,7 @@ import Testing
     Upload(options: options, change: change, script: script)
   }
 
-  private static func expectThere(
+  static func expectThere(
     _ harness: UploadHarness, key: String = "put/film.mp4", at location: SourceLocation = #_sourceLocation
   ) {
     // A failure must not show megabytes.
@@ -135,97 +134,6 @@ import Testing
       #expect(outcome.failure?.code == (ifExists == .fail ? .destinationExists : nil), "\(outcome)")
       let isKept = harness.store.objects["put/film.mp4"]?.bytes == other
       #expect(isKept)
-    }
-  }
-
-  // MARK: What an earlier request has left
-
-  @Test("a part that the server keeps of a request that was cut off is replaced", arguments: [IfExists.fail, .skip])
-  func keptPart(ifExists: IfExists) async throws {
-    for (looksAtConditions, tag) in [(true, nil), (true, "W/\"weak\""), (false, nil)] as [(Bool, String?)] {
-      try await UploadHarness.run { harness in
-        try harness.put(Self.bytes())
-        let spec = Self.spec(harness) { $0.ifExists = ifExists }
-        let checkpoint = try await Self.interrupted(harness, spec, there: Array(Self.bytes().prefix(100_000)))
-        harness.store.script { request in
-          var faults: [StoreFault] = looksAtConditions ? [] : [.ignoreIfNoneMatch]
-          if let tag, [.get, .head].contains(request.operation) { faults.append(.header("ETag", tag)) }
-          // Those of this run are cut off, too.
-          if request.operation == .put, request.ordinal <= 3 { faults += [.closeAfter(bytes: 1_000_000), .keepCut] }
-          return faults
-        }
-        let outcome = await harness.run(spec, from: checkpoint)
-        #expect(outcome.failure == nil, "\(outcome)")
-        Self.expectThere(harness)
-        #expect(harness.store.exchanges(.put).last?.request["if-none-match"] == nil)
-      }
-    }
-  }
-
-  /// Ends a run within its request, after which the server has `bytes`, and returns what the next one gets.
-  private static func interrupted(
-    _ harness: UploadHarness, _ spec: TaskSpec, there bytes: [UInt8]
-  ) async throws -> UploadCheckpoint? {
-    let (gate, ledger) = (OriginGate(), UploadRecordingLedger())
-    harness.store.always(.put, .holdBody(after: 100_000, gate))
-    let run = Task { await harness.run(spec, ledger: ledger) }
-    await gate.reached()
-    run.cancel()
-    #expect(await run.value == .stopped)
-    gate.open()
-    harness.store.put("put/film.mp4", bytes: bytes)
-    // A server that would replace it.
-    harness.store.script { _ in [.ignoreIfNoneMatch] }
-    return ledger.last
-  }
-
-  @Test("a file that came between two runs, or before a request that comes again, is kept")
-  func comesBetween() async throws {
-    for (ifExists, size, isSameRun) in [
-      (IfExists.fail, 1000, false), (.skip, 1000, false), (.fail, Self.size, false), (.skip, Self.size, false),
-      (.fail, 4_000_000, false), (.skip, 4_000_000, false), (.fail, 1000, true), (.skip, 1000, true),
-    ] {
-      try await UploadHarness.run { harness in
-        try harness.put(Self.bytes())
-        let other = OriginContent(seed: 9).bytes(0..<Int64(size))
-        let spec = Self.spec(harness) { $0.ifExists = ifExists }
-        var checkpoint: UploadCheckpoint?
-        if isSameRun {
-          harness.store.script { [store = harness.store] request in
-            guard request.operation == .put, request.ordinal == 1 else { return [.ignoreIfNoneMatch] }
-            store.put("put/film.mp4", bytes: other)
-            return [.status(503)]
-          }
-        } else {
-          checkpoint = try await Self.interrupted(harness, spec, there: other)
-        }
-        let outcome = await harness.run(spec, from: checkpoint)
-        #expect(outcome.failure?.code == (ifExists == .fail ? .destinationExists : nil), "\(size): \(outcome)")
-        let isKept = harness.store.objects["put/film.mp4"]?.bytes == other
-        #expect(isKept, "\(ifExists) \(size)")
-      }
-    }
-  }
-
-  @Test("what may be this task's own, and cannot be told, is neither skipped nor replaced", arguments: [true, false])
-  func untold(isReadable: Bool) async throws {
-    for ifExists in [IfExists.fail, .skip] {
-      try await UploadHarness.run { harness in
-        try harness.put(Self.bytes())
-        let spec = Self.spec(harness) { $0.ifExists = ifExists }
-        let part = Array(Self.bytes().prefix(1_000_000))
-        let checkpoint = try await Self.interrupted(harness, spec, there: part)
-        if isReadable {
-          unlink(harness.sourcePath)
-          try harness.put(Self.bytes().reversed())
-        } else {
-          harness.store.script { $0.operation == .get ? [.status(403)] : [.ignoreIfNoneMatch] }
-        }
-        let outcome = await harness.run(spec, from: checkpoint)
-        #expect(outcome.failure?.code == .destinationExists && outcome.failure?.class == .fail, "\(outcome)")
-        let isKept = harness.store.objects["put/film.mp4"]?.bytes == part
-        #expect(isKept)
-      }
     }
   }
 

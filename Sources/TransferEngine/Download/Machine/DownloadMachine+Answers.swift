@@ -42,7 +42,7 @@ extension DownloadMachine {
   private mutating func accept(_ range: Range<Int64>, _ ranges: Ranges, _ id: Int) -> (Reception, [Action]) {
     requests[id]?.answer = .accepted(count: Int64(range.count))
     for other in requests.ids where other < id && requests[other]?.answer == nil { requests[other]?.overtakenBy += 1 }
-    var hasWork = ranges.resolved == nil
+    var hasWork = false
     // Others may still have been on their way to a URL that has expired since.
     if ranges.resolved == nil, let running = requests[id], running.request.place == origin {
       let place = running.place
@@ -50,6 +50,7 @@ extension DownloadMachine {
       (ranges.resolved, ranges.expired) = (place, nil)
       ranges.version.identity.finalURL = URLRedaction.redact(place.url)
       state = .working(.ranges(ranges))
+      hasWork = true
     }
     if let chunk = requests[id]?.chunk {
       changeRanges { hasWork = $0.plan.release(chunk, from: range.upperBound) || hasWork }

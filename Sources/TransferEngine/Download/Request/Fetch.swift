@@ -29,6 +29,8 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   private var reception: Reception?
   private var headAt: Int64?
   private var hosts: HostConnections?
+  /// The host to which a connection is kept while the source is asked for a fresh URL.
+  private var kept: String?
   private var fate = HostConnections.Fate.other
   /// How many bytes of an unwanted body may still be read.
   private var skippable = 64 << 10
@@ -47,8 +49,6 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     _ request: (_ place: Place) -> CurlRequest
   ) async -> End {
     self.hosts = hosts
-    // The host to which a connection is kept for the answer's redirect.
-    var kept: String?
     var isRenewed = false
     while true {
       let server = exchange.place.server
@@ -57,16 +57,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       var failure: CurlError?
       var isSurplus = false
       (headAt, fate) = (nil, .other)
-      var isTaken = true
-      if kept == server {
-        kept = nil
-      } else if kept == nil || !hosts.take(server, for: root) {
-        // Who waits for a connection must not keep another one.
-        if let host = kept { hosts.giveBack(host, for: root) }
-        kept = nil
-        isTaken = (try? await hosts.connect(to: server, for: root, on: client.loop, pulse: pulse)) != nil
-      }
-      if isTaken {
+      if await connect(to: server, sharing: hosts, of: root, on: client.loop, pulse: pulse) {
         startedAt = Clocks.boottime()
         if startedAt - askedAt >= Self.freshness, !isRenewed, exchange.restart() {
           // The URL of the redirect may have expired meanwhile: the source is asked for a fresh one.
@@ -85,7 +76,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         failure = .canceled
       }
       if !Task.isCancelled, exchange.follow() { continue }
-      if let kept { hosts.giveBack(kept, for: root) }
+      if let host = kept.take() { hosts.giveBack(host, for: root) }
       await receiver.finish()
       let place = exchange.place
       return End(
@@ -93,6 +84,24 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         milliseconds: (Clocks.boottime() - startedAt) / 1_000_000,
         delay: headAt.map { ($0 - startedAt) / 1_000_000 }, isSurplus: isSurplus)
     }
+  }
+
+  /// Takes a connection to `server`, or the one that is kept. Returns false if the task is canceled meanwhile.
+  private func connect(
+    to server: String, sharing hosts: HostConnections, of root: String, on loop: EventLoop,
+    pulse: @escaping @Sendable () -> Void
+  ) async -> Bool {
+    if kept == server {
+      kept = nil
+      return true
+    }
+    if let host = kept {
+      if hosts.take(server, for: root) { return true }
+      // Who waits for a connection must not keep another one.
+      hosts.giveBack(host, for: root)
+      kept = nil
+    }
+    return (try? await hosts.connect(to: server, for: root, on: loop, pulse: pulse)) != nil
   }
 
   /// Some sources sign URLs for a few seconds only.
