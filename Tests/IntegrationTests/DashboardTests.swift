@@ -17,6 +17,6 @@ import Testing
       try Peers.python(), [Self.script, TestFleet.binary], limit: 1 << 20, timeout: .seconds(600))
     #expect(
       output.status == .exited(0),
-      "\(String(decoding: output.output, as: UTF8.self))\(String(decoding: output.errors, as: UTF8.self))")
+      "\(String(decoding: output.errors, as: UTF8.self))\(String(decoding: output.output, as: UTF8.self))")
   }
 }
