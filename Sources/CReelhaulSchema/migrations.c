@@ -54,6 +54,9 @@ static const char hook_hosts[] = {
 static const char unblocking[] = {
 #embed "migrations/0014_unblocking.sql"
 };
+static const char learned_limits[] = {
+#embed "migrations/0015_learned_limits.sql"
+};
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -70,6 +73,7 @@ static const rh_migration migrations[] = {
     {12, "hooks", hooks, sizeof hooks},
     {13, "hook_hosts", hook_hosts, sizeof hook_hosts},
     {14, "unblocking", unblocking, sizeof unblocking},
+    {15, "learned_limits", learned_limits, sizeof learned_limits},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

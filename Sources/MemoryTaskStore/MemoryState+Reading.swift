@@ -70,6 +70,7 @@ extension MemoryState {
         scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limit(of: bucket),
         weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil,
         declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil,
+        learned: bucket.scope == .host ? learnedLimits[bucket.name] : nil,
         formerNames: bucket.scope == .kind
           ? presentNames.filter { $0.value == bucket.name }.keys.sorted() : [])
     }.inOrder()

@@ -14,6 +14,8 @@ struct MemoryState {
     var claimCall: Int64 = 0
     var isDead = false
     var isDraining = false
+    /// How many tasks of these hosts it can make use of at once.
+    var hostLimits: [String: Int] = [:]
   }
 
   /// A scope whose running tasks are counted and can be limited.
@@ -48,6 +50,8 @@ struct MemoryState {
   var workers: [WorkerID: Worker] = [:]
   /// The limits that an operator has set.
   var limits: [Bucket: Int] = [:]
+  /// The limits that workers have learned, by host.
+  var learnedLimits: [String: Int] = [:]
   /// The limits that handlers declare, by kind.
   var declaredLimits: [String: Int] = [:]
   /// Of former names of kinds: the name that counts.
@@ -151,7 +155,25 @@ struct MemoryState {
 
   /// The valid limit; nil for no limit.
   func limit(of bucket: Bucket) -> Int? {
-    limits[bucket] ?? (bucket.scope == .kind ? declaredLimits[bucket.name] : nil)
+    switch bucket.scope {
+    case .kind: limits[bucket] ?? declaredLimits[bucket.name]
+    case .host: limits[bucket] ?? learnedLimits[bucket.name]
+    case .total, .queue, .storage: limits[bucket]
+    }
+  }
+
+  /// What the workers together can make use of; nothing of a host of which one of them has tasks and told nothing.
+  mutating func learnLimits() {
+    let live = workers.filter { !$0.value.isDead && $0.value.leaseUntil > now }
+    learnedLimits = [:]
+    for host in Set(live.values.flatMap(\.hostLimits.keys)) {
+      let told = live.compactMapValues { $0.hostLimits[host] }
+      let runsUntold = tasks.values.contains { task in
+        guard let worker = task.run?.worker, live[worker] != nil, told[worker] == nil else { return false }
+        return buckets(of: task).contains(Bucket(scope: .host, name: host))
+      }
+      if !runsUntold { learnedLimits[host] = (told.values.reduce(0, +) * live.count + told.count - 1) / told.count }
+    }
   }
 
   func boot(of task: MemoryTask) -> UniqueID? {

@@ -55,6 +55,18 @@ package final class MemoryStore: TaskStore {
 
   package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {}
 
+  package func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
+    transaction { state in
+      state.workers[worker]?.hostLimits = hostLimits
+      state.learnLimits()
+      return Set(
+        hostLimits.keys.filter { host in
+          let limit = state.limit(of: .init(scope: .host, name: host))
+          return state.learnedLimits[host].map { limit ?? .max <= $0 } ?? false
+        })
+    }
+  }
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     transaction { state in
       state.workers.filter { _, worker in

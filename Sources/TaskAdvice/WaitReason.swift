@@ -74,7 +74,8 @@ package enum WaitReason {
     }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
     let both = full.scope == .storage ? lane.pair.map { " in the storages \($0.inWords)" } ?? "" : ""
-    return "for a free place\(both): \(full.running) run, and the limit of \(what) is \(limit)"
+    let why = limit == full.learned ? ", because more of its tasks would stand in line" : ""
+    return "for a free place\(both): \(full.running) run, and the limit of \(what) is \(limit)\(why)"
   }
 
   /// The storages that no worker has; with two, both and which of them it is. `able` are the workers that have a handler.

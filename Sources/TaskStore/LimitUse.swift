@@ -60,12 +60,15 @@ package struct LimitUse: Sendable, Hashable {
   package var weight: Double?
   /// The limit that a handler declares for its kind. It is valid unless an operator has set another.
   package var declared: Int?
+  /// How many tasks of a host the workers can make use of at once, where more stood in line. It is valid unless an operator
+  /// has set another limit.
+  package var learned: Int?
   /// Former names of a kind, which count here, in order.
   package var formerNames: [String]
 
   package init(
     scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil,
-    declared: Int? = nil, formerNames: [String] = []
+    declared: Int? = nil, learned: Int? = nil, formerNames: [String] = []
   ) {
     self.scope = scope
     self.name = name
@@ -73,6 +76,7 @@ package struct LimitUse: Sendable, Hashable {
     self.limit = limit
     self.weight = weight
     self.declared = declared
+    self.learned = learned
     self.formerNames = formerNames
   }
 

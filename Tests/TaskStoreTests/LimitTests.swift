@@ -79,6 +79,44 @@ import Testing
     }
   }
 
+  @Test(
+    "what workers learn of a host limits the fleet, while all that have its tasks tell it",
+    arguments: StoreKind.allCases)
+  func learned(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      let (first, second) = (try await fixture.worker(), try await fixture.worker())
+      func use() async throws -> LimitUse? { try await store.limits().first { $0.isOf(.host, "a.example") } }
+      for _ in 0..<20 { try await fixture.submit(.noop(host: "a.example")) }
+      #expect(try await store.claim(first, limit: 4).count == 4)
+
+      #expect(try await store.tell(first, hostLimits: ["a.example": 3]) == ["a.example"])
+      #expect(try await use()?.limit == 6, "the other worker can make use of as many")
+      #expect(try await use()?.learned == 6)
+      #expect(try await store.claim(second, limit: 20).count == 2)
+      // The second worker has tasks of the host, and none of them stands in line.
+      #expect(try await store.tell(first, hostLimits: ["a.example": 3]) == [])
+      #expect(try await use()?.limit == nil)
+      #expect(try await store.tell(second, hostLimits: ["a.example": 4]) == ["a.example"])
+      #expect(try await use()?.limit == 7)
+
+      try await store.setLimit(.host, name: "a.example", to: 50)
+      #expect(try await store.tell(second, hostLimits: ["a.example": 2]) == [])
+      let both = try #require(try await use())
+      #expect(both.limit == 50 && both.learned == 5, "an operator's limit holds")
+      try await store.setLimit(.host, name: "a.example", to: nil)
+      #expect(try await use()?.limit == 5)
+
+      try await fixture.expireLease(first)
+      _ = try await store.sweep()
+      #expect(try await use()?.limit == 2, "only the second worker lives")
+      #expect(try await store.tell(second, hostLimits: [:]) == [])
+      let left = try await use()
+      #expect(left?.limit == nil && left?.learned == nil)
+      #expect(try await store.audit() == [])
+    }
+  }
+
   @Test("a limit counts a kind and its former names together", arguments: StoreKind.allCases)
   func formerNames(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -56,6 +56,33 @@ import Testing
     #expect(table.running == 3)
   }
 
+  // MARK: Hosts
+
+  @Test("runs that stand in line for long limit their host, and those without need are handed back, the last first")
+  mutating func lines() {
+    table = RunTable(concurrency: 64, watchdog: Watchdog())
+    let runs = (1...8).map { begin(claim($0)) }
+    func look(_ table: inout RunTable, _ inLine: Set<Int>, at seconds: Int) -> [String: Int] {
+      for (number, run) in runs.enumerated() {
+        table.observe(
+          run, bytesDone: 0, bytesTotal: nil, pulses: 0, isInLine: inLine.contains(number), now: at(seconds * 1000))
+      }
+      return table.hostLimits(of: first, now: at(seconds * 1000))
+    }
+    #expect(look(&table, [3, 4, 5, 6, 7], at: 10) == [:], "a line that moves is none")
+    #expect(look(&table, [4, 5, 6, 7], at: 14) == [:])
+    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": 6])
+    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": 6])
+    #expect(table.relieve(["b.example"], now: at(15_000)) == [])
+    #expect(table.relieve(["127.0.0.1"], now: at(15_000)) == [.stop(runs[7], .crowded), .stop(runs[6], .crowded)])
+    #expect(table.relieve(["127.0.0.1"], now: at(16_000)) == [])
+    for run in runs[6...] { table.returned(run) }
+    #expect(look(&table, [5], at: 40) == ["127.0.0.1": 7], "the host serves one more")
+    #expect(look(&table, [], at: 50) == ["127.0.0.1": 8])
+    #expect(look(&table, [], at: 69) == ["127.0.0.1": 8])
+    #expect(look(&table, [], at: 70) == [:], "nobody has stood in line for 30 s")
+  }
+
   // MARK: Stopping
 
   @Test("a run is stopped once, and keeps the first reason")

@@ -52,7 +52,7 @@ create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
 
--- How much may run at once; null: no limit but the declared one. What runs already is never stopped. The former name of a
+-- How much may run at once; null: no limit but the declared or learned one. What runs already is never stopped. The former name of a
 -- kind means the kind. Needs the gate: a claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
@@ -107,12 +107,62 @@ begin
   perform put_limits_in_force(scopes, kinds);
 end $$;
 
+-- Kinds have declared limits, and hosts have learned ones.
+create function limit_in_force(b bucket) returns int language sql immutable as $$
+  select coalesce(b.operator_limit, b.declared_limit, b.learned_limit, unlimited())
+$$;
+
 create function put_limits_in_force(scopes text[], names text[]) returns void language sql as $$
   update bucket b
-     set run_limit = coalesce(operator_limit, declared_limit, unlimited()),
-         ceiling = greatest(coalesce(operator_limit, declared_limit, unlimited()), used)
+     set run_limit = limit_in_force(b), ceiling = greatest(limit_in_force(b), used)
     from unnest(scopes, names) u(scope, name) where b.scope = u.scope and b.name = u.name
 $$;
+
+-- How many tasks of these hosts a worker can make use of at once: of each that it has more of, some stand in line. It tells
+-- nothing of other hosts. `put_learned_limits_in_force` must follow, in another transaction.
+create function tell_host_limits(teller int, its_hosts text[], its_limits int[]) returns void language sql as $$
+  update worker set host_names = its_hosts, host_limits = its_limits where id = teller and not dead
+$$;
+
+-- The limits of hosts that follow: what all workers together can make use of, if the others can make use of as much as
+-- those that told. A host has none while a worker that told nothing of it has tasks of it: there, none stands in line.
+create function learned_limits() returns table (host_id int, most int) language sql stable as $$
+  with live as materialized (
+    select id, host_names, host_limits from worker where not dead and lease_until > now()),
+  told as (
+    select b.id host_id, array_agg(l.id) tellers, avg(h.most) most
+      from live l
+     cross join lateral unnest(l.host_names, l.host_limits) h(name, most)
+      join bucket b on b.scope = 'host' and b.name = h.name
+     group by b.id)
+  select t.host_id, ceil(t.most * (select count(*) from live))::int
+    from told t
+   where not exists (
+     select from run r join live l on l.id = r.worker_id where r.host_id = t.host_id and r.worker_id <> all(t.tellers))
+$$;
+
+-- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits.
+create function put_learned_limits_in_force() returns void language plpgsql as $$
+declare
+  changed int[];
+  names   text[];
+  mosts   int[];
+begin
+  for turn in 1..2 loop  -- without the gate, and again with it
+    select array_agg(b.id), array_agg(b.name), array_agg(l.most) into changed, names, mosts
+      from learned_limits() l
+      full join (select id from bucket where learned_limit is not null) before on before.id = l.host_id
+      join bucket b on b.id = coalesce(l.host_id, before.id)
+     where b.learned_limit is distinct from l.most;
+    if changed is null then
+      return;
+    end if;
+    perform pass_gate();
+  end loop;
+  perform from bucket where id = any(changed) order by id for no key update;
+  update bucket b set learned_limit = u.most from unnest(changed, mosts) u(id, most) where b.id = u.id;
+  perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
+end $$;
 
 -- Sets a queue's share among queues whose tasks have equal priority.
 create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$

@@ -91,6 +91,6 @@ create function audit() returns setof text language sql set work_mem = '64MB' as
     from cleanup c where c.spec ->> 'id' is distinct from c.task_id::text
   union all
   select format('%s %s has the limit %s in force instead of %s', scope, name, run_limit,
-                coalesce(operator_limit, declared_limit, unlimited()))
-    from bucket where run_limit <> coalesce(operator_limit, declared_limit, unlimited())
+                limit_in_force(b))
+    from bucket b where run_limit <> limit_in_force(b)
 $$;

@@ -161,7 +161,7 @@ extension TaskStopReason {
       switch reason {
       case .intent(.pause): .pause
       case .intent(.cancel): .cancel
-      case .drain: .drain
+      case .drain, .crowded: .drain  // both hand the task back
       case .stalled: .stalled
       case .timedOut: .timedOut
       case .abandoned: .abandoned

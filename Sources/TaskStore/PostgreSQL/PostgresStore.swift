@@ -114,6 +114,21 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
+    let hosts = hostLimits.keys.sorted()
+    return try await call {
+      _ = try await pool.query(
+        StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(hosts),
+        .int32Array(hosts.map { Int32(clamping: hostLimits[$0] ?? 0) }))
+      _ = try await pool.query(StoreQueries.putLearnedLimitsInForce)
+      return Set(
+        try await pool.query(StoreQueries.learnedLimits, .textArray(hosts)).decode { columns in
+          let name = try columns["name"]
+          return { row in try row.text(name) }
+        })
+    }
+  }
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     try await call {
       try await pool.query(StoreQueries.renewedWithin, .int64(time.microseconds)).values {
@@ -127,7 +142,8 @@ package final class PostgresStore: TaskStore {
   }
 
   package func sweep() async throws -> SweepResult {
-    try await call {
+    _ = try await call { try await pool.query(StoreQueries.putLearnedLimitsInForce) }
+    return try await call {
       let rows = try await pool.query(StoreQueries.sweep)
       let (row, columns) = (try rows.only, rows.columns)
       return SweepResult(
@@ -157,6 +173,7 @@ package final class PostgresStore: TaskStore {
       try await pool.query(StoreQueries.limits).decode { columns in
         let (scope, name, running) = (try columns["scope"], try columns["name"], try columns["used"])
         let (limit, declared) = (try columns["run_limit"], try columns["declared_limit"])
+        let learned = try columns["learned_limit"]
         let formerNames = try columns["former_names"]
         let weight = try columns["weight"]
         return { row in
@@ -164,6 +181,7 @@ package final class PostgresStore: TaskStore {
             scope: try row.known(scope), name: try row.text(name), running: try row.int(running),
             limit: try row[limit].map { Int(try $0.int32()) }, weight: try row[weight]?.double(),
             declared: try row[declared].map { Int(try $0.int32()) },
+            learned: try row[learned].map { Int(try $0.int32()) },
             formerNames: try row.array(formerNames) { cell throws(PostgresError) in try cell.text() })
         }
       }.inOrder()

@@ -39,6 +39,15 @@ enum StoreQueries {
   /// $1: worker; $2–$5: names of storages, their free, promised and total bytes.
   static let measure = PostgresStatement("select measure_storages($1, $2, $3, $4, $5)", writes: true)
 
+  /// $1: worker; $2, $3: hosts and their limits.
+  static let tellHostLimits = PostgresStatement("select tell_host_limits($1, $2, $3)", writes: true)
+
+  static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
+
+  /// $1: hosts.
+  static let learnedLimits = PostgresStatement(
+    "select name from bucket where scope = 'host' and name = any($1) and run_limit <= learned_limit")
+
   /// $1: microseconds.
   static let renewedWithin = PostgresStatement(
     """
@@ -94,7 +103,7 @@ enum StoreQueries {
   static let limits = PostgresStatement(
     """
     select b.scope, b.name, b.used + former.used used, nullif(b.run_limit, unlimited()) run_limit, q.weight, b.declared_limit,
-           former.names former_names
+           b.learned_limit, former.names former_names
       from bucket b
      cross join lateral (
        select coalesce(sum(f.used), 0)::int used, coalesce(array_agg(f.name order by f.name), '{}') names

@@ -165,7 +165,9 @@ final class HostConnections: Sendable {
   /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for one.
   func take(_ host: String, for root: String) -> Bool {
     let now = now()
-    return state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit, now: now) }
+    let isTaken = state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit, now: now) }
+    if isTaken { HostLine.current?.took() }
+    return isTaken
   }
 
   /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Throws if the task is canceled
@@ -175,6 +177,8 @@ final class HostConnections: Sendable {
       state.lastNumber += 1
       return state.lastNumber
     }
+    HostLine.current?.waits()
+    defer { HostLine.current?.waited() }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
         let now = now()
@@ -191,6 +195,7 @@ final class HostConnections: Sendable {
     }
     state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
+    HostLine.current?.took()
   }
 
   private func cancel(_ number: Int, at host: String) {
@@ -250,6 +255,7 @@ final class HostConnections: Sendable {
       return (isSurplus, next)
     }
     for waiter in next { waiter.continuation.resume(returning: true) }
+    HostLine.current?.gaveBack()
     return isSurplus
   }
 

@@ -34,6 +34,10 @@ package actor LeaseKeeper {
   private var measured: [String: StorageSpace] = [:]
   private var measuresAt = BootInstant.now
   private static let measuresEvery = Duration.seconds(30)
+  /// The limits of hosts that were last told to the store, and when they are told again.
+  private var hostLimits: [String: Int] = [:]
+  private var tellsAt = BootInstant.now
+  private static let tellsEvery = Duration.seconds(2)
 
   /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
@@ -131,7 +135,7 @@ package actor LeaseKeeper {
       let sentAt = BootInstant.now
       let worker = try await store.register(describe(boot, volumes))
       announced = volumes
-      measured = [:]
+      (measured, hostLimits) = ([:], [:])
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
@@ -171,6 +175,7 @@ package actor LeaseKeeper {
       await runner.follow(renewal.intents)
       if isRemounted { await onLease() }
       await measure(worker)
+      await tellHostLimits(lease)
     } catch {
       report("the lease cannot be renewed", error)
       await performAndWake(machine.renewalFailed(worker, now: .now))
@@ -185,6 +190,18 @@ package actor LeaseKeeper {
     // If it fails, a later measurement is told.
     guard (try? await store.measure(worker, spaces: spaces)) != nil else { return }
     measured = spaces
+  }
+
+  /// So that tasks of a host that serves few do not take the places of others.
+  private func tellHostLimits(_ lease: Lease) async {
+    guard BootInstant.now >= tellsAt else { return }
+    tellsAt = .now + Self.tellsEvery
+    let limits = await runner.hostLimits(of: lease, now: .now)
+    guard !limits.isEmpty || !hostLimits.isEmpty else { return }
+    // If it fails, the next renewal tells them.
+    guard let inForce = try? await store.tell(lease.worker, hostLimits: limits) else { return }
+    hostLimits = limits
+    await runner.relieve(inForce, now: .now)
   }
 
   private func abandon(_ worker: WorkerID) async {

@@ -16,7 +16,10 @@ package struct DownloadHandler: KindHandler {
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {
     // A checkpoint that cannot be read comes from another version of this program: then the bytes are fetched again.
     let checkpoint = claim.checkpoint.flatMap { try? DownloadCheckpoint($0) }
-    return RunOutcome(await engine.run(claim.spec, from: checkpoint, ledger: ledger))
+    let outcome = await HostLine.$current.withValue(ledger.line) {
+      await engine.run(claim.spec, from: checkpoint, ledger: ledger)
+    }
+    return RunOutcome(outcome)
   }
 
   package func cleanUp(_ cleanup: Cleanup) async throws {

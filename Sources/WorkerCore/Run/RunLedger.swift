@@ -2,6 +2,7 @@ import ReelhaulSystem
 import Synchronization
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// Records the work of one run: checkpoints go to the store, and the sampler reads the progress from here.
 ///
@@ -13,6 +14,8 @@ package final class RunLedger: Sendable {
   package let lease: Lease
   /// The span of this run, if it is in a trace.
   package let trace: TraceContext?
+  /// Whether the transfer of this run stands in line. Handlers of other kinds never do: they may do other work meanwhile.
+  package let line = HostLine()
   private let store: StoreBatcher
   private let done: Atomic<Int64>
   private let total: Atomic<Int64>
@@ -85,6 +88,8 @@ package final class RunLedger: Sendable {
   }
 
   package var bytesDone: Int64 { done.load(ordering: .relaxed) }
+
+  var isInLine: Bool { line.isInLine }
 
   /// The number of pulses. It changes while the run is alive.
   var pulseCount: Int { pulses.load(ordering: .relaxed) }

@@ -58,6 +58,8 @@ package struct RunTable: Sendable {
     fileprivate let deadline: BootInstant?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
+    /// Since when it has stood in line for a connection; nil if it does not.
+    fileprivate var inLineSince: BootInstant?
 
     fileprivate func sample(_ reading: ProgressMeter.Reading) -> ProgressSample {
       ProgressSample(
@@ -75,6 +77,7 @@ package struct RunTable: Sendable {
   /// All other runs; usually there is none.
   private var former: Set<ID> = []
   private var lastNumber = 0
+  private var lines: HostLines
   /// How often progress was taken.
   private var rounds = (published: 0, renewed: 0)
   /// About so many samples are published, and recorded, in one call.
@@ -84,6 +87,7 @@ package struct RunTable: Sendable {
   package init(concurrency: Int, watchdog: Watchdog) {
     self.concurrency = concurrency
     self.watchdog = watchdog
+    lines = HostLines(concurrency: concurrency)
   }
 
   // MARK: State
@@ -206,9 +210,14 @@ package struct RunTable: Sendable {
 
   // MARK: Watching
 
-  /// Records the progress of a run. `pulses` counts its signs of life other than bytes.
-  package mutating func observe(_ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, now: BootInstant) {
+  /// Records the progress of a run. `pulses` counts its signs of life other than bytes. `isInLine`: it waits for a
+  /// connection to a host, and has none.
+  package mutating func observe(
+    _ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, isInLine: Bool = false, now: BootInstant
+  ) {
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
+    let since = runs[id]?.inLineSince ?? now
+    runs[id]?.inLineSince = isInLine ? since : nil
   }
 
   /// Stops the runs that make no progress or take too long. Hands back the tasks of runs that should have stopped and
@@ -258,6 +267,33 @@ package struct RunTable: Sendable {
       samples.append(run.sample(reading))
     }
     return samples
+  }
+
+  // MARK: Hosts
+
+  /// How many tasks of a host are of use at once, for hosts where tasks of `worker` stand in line.
+  package mutating func hostLimits(of worker: WorkerID, now: BootInstant) -> [String: Int] {
+    let isAnyInLine = current.values.contains { runs[$0]?.inLineSince != nil }
+    guard isAnyInLine || !lines.isEmpty else { return [:] }
+    var hosts: [String: HostLines.Host] = [:]
+    for run in current.values.compactMap({ runs[$0] }) where run.worker == worker && run.phase == .running {
+      hosts[LaneKey(run.claim.spec).host, default: .init()].add(inLineFor: run.inLineSince?.duration(to: now))
+    }
+    hosts[""] = nil
+    return lines.limits(hosts, now: now)
+  }
+
+  /// The store gives out no more tasks of these hosts. Stops the runs that stand in line there, except for the first, which
+  /// take the places that become free.
+  package mutating func relieve(_ hosts: Set<String>, now: BootInstant) -> [Action] {
+    guard !hosts.isEmpty else { return [] }
+    let inLine = currentRuns { run in
+      run.phase == .running && run.inLineSince.map { $0.duration(to: now) >= HostLines.patience } ?? false
+    }
+    return Dictionary(grouping: inLine) { LaneKey($0.1.claim.spec).host }
+      .filter { hosts.contains($0.key) }
+      .flatMap { $0.value.dropFirst(lines.reserve).reversed() }
+      .flatMap { stop($0.1.claim.spec.id, .crowded, now: now) }
   }
 
   // MARK: Looking through the table

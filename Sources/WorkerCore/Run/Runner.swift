@@ -183,6 +183,7 @@ package actor Runner {
       switch action {
       case .stop(let id, let reason):
         if reason == .stalled { tell(.warning, "a run makes no progress and is stopped", id) }
+        if reason == .crowded { tell(.info, "its host serves others first: the task is handed back", id) }
         if reason == .timedOut { tell(.warning, "a run takes longer than its kind allows and is stopped", id) }
         works[id]?.ledger.tellToStop(reason)
         works[id]?.task.cancel()
@@ -219,7 +220,8 @@ package actor Runner {
     for (id, work) in works {
       let ledger = work.ledger
       table.observe(
-        id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, pulses: ledger.pulseCount, now: now)
+        id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, pulses: ledger.pulseCount,
+        isInLine: ledger.isInLine, now: now)
     }
     let samples = table.takePublished()
     perform(table.look(now: now))
@@ -229,6 +231,16 @@ package actor Runner {
   /// The samples that the next renewal of `lease` records.
   package func renewalSamples(of lease: Lease, now: BootInstant) -> [ProgressSample] {
     table.takeRenewed(of: lease.worker, now: now)
+  }
+
+  /// How many tasks of a host are of use at once, for hosts where tasks of `lease` stand in line.
+  package func hostLimits(of lease: Lease, now: BootInstant) -> [String: Int] {
+    table.hostLimits(of: lease.worker, now: now)
+  }
+
+  /// The store gives out no more tasks of these hosts: hands back those that stand in line without need.
+  package func relieve(_ hosts: Set<String>, now: BootInstant) {
+    perform(table.relieve(hosts, now: now))
   }
 
   // MARK: Logging

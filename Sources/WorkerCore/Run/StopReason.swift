@@ -6,6 +6,8 @@ package enum StopReason: Hashable, Sendable {
   case intent(Intent)
   /// The worker shuts down and hands the task back.
   case drain
+  /// More tasks of its host stand in line than the host will soon take: the task is handed back.
+  case crowded
   /// The watchdog saw no progress for too long.
   case stalled
   /// The run took longer than the policy of its kind allows.

@@ -22,7 +22,10 @@ package struct UploadHandler: KindHandler {
         TaskFailure(
           code: .checkpointUnreadable, message: "this worker cannot read the checkpoint: \(error)", class: .wait))
     }
-    return switch await engine.run(claim.spec, from: checkpoint, ledger: ledger) {
+    let outcome = await HostLine.$current.withValue(ledger.line) {
+      await engine.run(claim.spec, from: checkpoint, ledger: ledger)
+    }
+    return switch outcome {
     case .succeeded(let object, let bytes):
       .succeeded(
         sha256: claim.spec.expect.sha256, bytes: bytes, output: object.output(at: claim.spec.destination ?? "", bytes))

@@ -31,6 +31,37 @@ struct HostConnectionsTests {
     #expect(hosts.take("a:80", for: "default"))
   }
 
+  @Test("a run stands in line while it waits for a connection and has none")
+  func aRunKnowsWhetherItStandsInLine() async throws {
+    let hosts = HostConnections(limit: 2)
+    let line = HostLine()
+    #expect(hosts.take("a:80", for: "default"))
+    try await HostLine.$current.withValue(line) {
+      #expect(hosts.take("a:80", for: "default"))
+      let second = Task { try await hosts.wait(for: "a:80", for: "default") }
+      try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
+      #expect(!line.isInLine, "it has one")
+      let third = Task { try await hosts.wait(for: "a:80", for: "default") }
+      try await eventually("it waits") { hosts.waiting(for: "a:80") == 2 }
+      hosts.giveBack("a:80", for: "default")
+      try await second.value
+      #expect(!line.isInLine)
+      third.cancel()
+      await #expect(throws: CancellationError.self) { try await third.value }
+      let fourth = Task { try await hosts.wait(for: "b:80", for: "default") }
+      try await fourth.value
+      hosts.giveBack("b:80", for: "default")
+      hosts.giveBack("a:80", for: "default")
+      #expect(!line.isInLine)
+    }
+    #expect(hosts.take("a:80", for: "default"))
+    let waiting = HostLine.$current.withValue(line) { Task { try await hosts.wait(for: "a:80", for: "default") } }
+    try await eventually("it stands in line") { line.isInLine }
+    hosts.giveBack("a:80", for: "default")
+    try await waiting.value
+    #expect(!line.isInLine)
+  }
+
   @Test("who is canceled while waiting leaves the line, before, within and after")
   func canceledWaitersLeaveTheLine() async throws {
     let hosts = HostConnections(limit: 1)

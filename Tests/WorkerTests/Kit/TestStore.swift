@@ -160,6 +160,11 @@ final class TestStore: TaskStore {
     try await inner.measure(worker, spaces: spaces)
   }
 
+  func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
+    try reach()
+    return try await inner.tell(worker, hostLimits: hostLimits)
+  }
+
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     try reach()
     try await inner.announce(worker, volumes: volumes)

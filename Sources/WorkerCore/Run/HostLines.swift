@@ -1,0 +1,59 @@
+import ReelhaulSystem
+
+/// Finds out how many tasks of a host a worker can make use of at once. If it has more of them, they stand in line for a
+/// connection, and take places that tasks of other hosts could use.
+struct HostLines: Sendable {
+  /// The runs of a host.
+  struct Host: Sendable {
+    private(set) var working = 0
+    private(set) var inLine = 0
+    /// Whether one has stood in line for long.
+    private(set) var isCrowded = false
+
+    /// Adds a run; `time` is nil if it does not stand in line.
+    mutating func add(inLineFor time: Duration?) {
+      if let time {
+        inLine += 1
+        isCrowded = isCrowded || time >= HostLines.patience
+      } else {
+        working += 1
+      }
+    }
+  }
+
+  private struct Line {
+    var limit: Int
+    var lastSeen: BootInstant
+  }
+
+  /// A line that moves faster delays the tasks of other hosts by less than this, and is none.
+  static let patience = Duration.seconds(5)
+  /// A limit ends so long after the last look that found a run in line: the host may serve more by now.
+  private static let memory = Duration.seconds(30)
+
+  /// So many runs of a host may stand in line: they take the connections that become free, until others are claimed.
+  let reserve: Int
+  private var lines: [String: Line] = [:]
+
+  /// `concurrency`: how many tasks the worker runs at once.
+  init(concurrency: Int) {
+    reserve = min(2, concurrency / 4)
+  }
+
+  /// No host has a limit.
+  var isEmpty: Bool { lines.isEmpty }
+
+  /// The limits that follow from the runs of this moment.
+  mutating func limits(_ hosts: [String: Host], now: BootInstant) -> [String: Int] {
+    lines = lines.filter { $0.value.lastSeen.duration(to: now) < Self.memory }
+    for (name, host) in hosts where host.isCrowded || lines[name] != nil {
+      let limit = max(1, host.working + reserve)
+      if host.inLine > 0 {
+        lines[name] = Line(limit: limit, lastSeen: now)
+      } else if let line = lines[name] {
+        lines[name]?.limit = max(line.limit, limit)
+      }
+    }
+    return lines.mapValues(\.limit)
+  }
+}
