@@ -153,7 +153,8 @@ extension JSONSchema {
       .must("scope", text(values: ["total", "kind", "queue", "host", "storage"])), .must("name", text()),
       .must("running", integer("", 0...)), .must("limit", integer("", 0...).orNull),
       .must("room", integer("", 0...).orNull), .must("declared", integer("", 0...).orNull),
-      .must("learned", integer("How many tasks of the host are of use at once, as the workers found out.", 1...).orNull),
+      .must(
+        "learned", integer("How many tasks of the host are of use at once, as the workers found out.", 1...).orNull),
       .must("weight", number().orNull),
     ]))
 }
