@@ -15,7 +15,7 @@ struct MemoryState {
     var isDead = false
     var isDraining = false
     /// How many tasks of these hosts it can make use of at once.
-    var hostLimits: [String: Int] = [:]
+    var hostLimits: [String: HostLimit] = [:]
   }
 
   /// A scope whose running tasks are counted and can be limited.
@@ -162,7 +162,8 @@ struct MemoryState {
     }
   }
 
-  /// What the workers together can make use of; nothing of a host of which one of them has tasks and told nothing.
+  /// What the workers together can make use of. Nothing of a host of which no task stands in line, or of which a worker that
+  /// told nothing has tasks.
   mutating func learnLimits() {
     let live = workers.filter { !$0.value.isDead && $0.value.leaseUntil > now }
     learnedLimits = [:]
@@ -172,7 +173,11 @@ struct MemoryState {
         guard let worker = task.run?.worker, live[worker] != nil, told[worker] == nil else { return false }
         return buckets(of: task).contains(Bucket(scope: .host, name: host))
       }
-      if !runsUntold { learnedLimits[host] = (told.values.reduce(0, +) * live.count + told.count - 1) / told.count }
+      let lines = told.values.filter { !$0.isRefusing }
+      guard !runsUntold, !lines.isEmpty else { continue }
+      let each = Double(lines.reduce(0) { $0 + $1.most }) / Double(lines.count)
+      let most = Double(told.values.reduce(0) { $0 + $1.most }) + each * Double(live.count - told.count)
+      learnedLimits[host] = Int(most.rounded(.up))
     }
   }
 

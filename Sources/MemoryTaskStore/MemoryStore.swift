@@ -55,7 +55,7 @@ package final class MemoryStore: TaskStore {
 
   package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {}
 
-  package func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
+  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
     transaction { state in
       state.workers[worker]?.hostLimits = hostLimits
       state.learnLimits()

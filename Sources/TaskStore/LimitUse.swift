@@ -44,6 +44,18 @@ package struct InvalidLimit: Error, Hashable, Sendable {
   package init(_ message: String) { self.message = message }
 }
 
+/// How many tasks of a host a worker can make use of at once.
+package struct HostLimit: Hashable, Sendable {
+  package var most: Int
+  /// The host refuses the requests of others; else they stand in line for a connection.
+  package var isRefusing: Bool
+
+  package init(_ most: Int, isRefusing: Bool = false) {
+    self.most = most
+    self.isRefusing = isRefusing
+  }
+}
+
 /// One limit, how much of it is used, and for a queue its share.
 package struct LimitUse: Sendable, Hashable {
   package static let limits = 0...1_000_000

@@ -31,9 +31,9 @@ package protocol LeaseStore: Sendable {
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
   /// Records the space of the worker's storages, for people to see.
   func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws
-  /// How many tasks of these hosts the worker can make use of at once, because more would stand in line; nothing of other
-  /// hosts. Returns the hosts of which such a limit holds in the fleet from now on.
-  func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String>
+  /// Tells what the worker knows of these hosts; nothing of others. Returns those of which a limit that follows from it holds
+  /// in the fleet from now on.
+  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String>
   /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.

@@ -90,18 +90,26 @@ import Testing
       for _ in 0..<20 { try await fixture.submit(.noop(host: "a.example")) }
       #expect(try await store.claim(first, limit: 4).count == 4)
 
-      #expect(try await store.tell(first, hostLimits: ["a.example": 3]) == ["a.example"])
+      #expect(try await store.tell(first, hostLimits: ["a.example": .init(3)]) == ["a.example"])
       #expect(try await use()?.limit == 6, "the other worker can make use of as many")
       #expect(try await use()?.learned == 6)
       #expect(try await store.claim(second, limit: 20).count == 2)
       // The second worker has tasks of the host, and none of them stands in line.
-      #expect(try await store.tell(first, hostLimits: ["a.example": 3]) == [])
+      #expect(try await store.tell(first, hostLimits: ["a.example": .init(3)]) == [])
       #expect(try await use()?.limit == nil)
-      #expect(try await store.tell(second, hostLimits: ["a.example": 4]) == ["a.example"])
+      #expect(try await store.tell(second, hostLimits: ["a.example": .init(4)]) == ["a.example"])
       #expect(try await use()?.limit == 7)
 
+      // It is refused what the other gets.
+      let refused = HostLimit(1, isRefusing: true)
+      #expect(try await store.tell(second, hostLimits: ["a.example": refused]) == ["a.example"])
+      #expect(try await use()?.limit == 4)
+      #expect(try await store.tell(first, hostLimits: ["a.example": refused]) == [])
+      #expect(try await use()?.limit == nil, "it is refused to all: nothing is known")
+      _ = try await store.tell(first, hostLimits: ["a.example": .init(3)])
+
       try await store.setLimit(.host, name: "a.example", to: 50)
-      #expect(try await store.tell(second, hostLimits: ["a.example": 2]) == [])
+      #expect(try await store.tell(second, hostLimits: ["a.example": .init(2)]) == [])
       let both = try #require(try await use())
       #expect(both.limit == 50 && both.learned == 5, "an operator's limit holds")
       try await store.setLimit(.host, name: "a.example", to: nil)

@@ -62,7 +62,7 @@ import Testing
   mutating func lines() {
     table = RunTable(concurrency: 64, watchdog: Watchdog())
     let runs = (1...8).map { begin(claim($0)) }
-    func look(_ table: inout RunTable, _ inLine: Set<Int>, at seconds: Int) -> [String: Int] {
+    func look(_ table: inout RunTable, _ inLine: Set<Int>, at seconds: Int) -> [String: HostLimit] {
       for (number, run) in runs.enumerated() {
         table.observe(
           run, bytesDone: 0, bytesTotal: nil, pulses: 0, isInLine: inLine.contains(number), now: at(seconds * 1000))
@@ -71,16 +71,36 @@ import Testing
     }
     #expect(look(&table, [3, 4, 5, 6, 7], at: 10) == [:], "a line that moves is none")
     #expect(look(&table, [4, 5, 6, 7], at: 14) == [:])
-    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": 6])
-    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": 6])
+    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": HostLimit(6)])
+    #expect(look(&table, [4, 5, 6, 7], at: 15) == ["127.0.0.1": HostLimit(6)])
     #expect(table.relieve(["b.example"], now: at(15_000)) == [])
     #expect(table.relieve(["127.0.0.1"], now: at(15_000)) == [.stop(runs[7], .crowded), .stop(runs[6], .crowded)])
     #expect(table.relieve(["127.0.0.1"], now: at(16_000)) == [])
     for run in runs[6...] { table.returned(run) }
-    #expect(look(&table, [5], at: 40) == ["127.0.0.1": 7], "the host serves one more")
-    #expect(look(&table, [], at: 50) == ["127.0.0.1": 8])
-    #expect(look(&table, [], at: 69) == ["127.0.0.1": 8])
+    #expect(look(&table, [5], at: 40) == ["127.0.0.1": HostLimit(7)], "the host serves one more")
+    #expect(look(&table, [], at: 50) == ["127.0.0.1": HostLimit(8)])
+    #expect(look(&table, [], at: 69) == ["127.0.0.1": HostLimit(8)])
     #expect(look(&table, [], at: 70) == [:], "nobody has stood in line for 30 s")
+  }
+
+  @Test("a host that refuses runs while it serves those of other workers lets them wait without an attempt")
+  mutating func refused() {
+    let failure = TaskFailure(code: .http(503), message: "503", class: .retry)
+    let run = begin(claim(1))
+    #expect(table.judge(failure, of: run, now: at(0)).class == .retry)
+    #expect(table.hostLimits(of: first, now: at(0)) == ["127.0.0.1": HostLimit(1, isRefusing: true)])
+    #expect(table.relieve(["127.0.0.1"], now: at(0)) == [])
+    #expect(table.judge(failure, of: run, now: at(1000)).class == .wait)
+    #expect(
+      table.judge(TaskFailure(code: .http(404), message: "404", class: .retry), of: run, now: at(0)).class == .retry)
+    #expect(table.relieve([], now: at(1000)) == [])
+    #expect(table.judge(failure, of: run, now: at(1000)).class == .retry, "no other worker is served")
+    #expect(table.hostLimits(of: first, now: at(31_000)) == [:])
+    // Where runs of its own stand in line, what is refused beside them is not one too many.
+    table.observe(run, bytesDone: 0, bytesTotal: nil, pulses: 0, isInLine: true, now: at(40_000))
+    #expect(table.hostLimits(of: first, now: at(45_000)) == ["127.0.0.1": HostLimit(1)])
+    _ = table.relieve(["127.0.0.1"], now: at(45_000))
+    #expect(table.judge(failure, of: run, now: at(45_000)).class == .retry)
   }
 
   // MARK: Stopping

@@ -118,27 +118,30 @@ create function put_limits_in_force(scopes text[], names text[]) returns void la
     from unnest(scopes, names) u(scope, name) where b.scope = u.scope and b.name = u.name
 $$;
 
--- How many tasks of these hosts a worker can make use of at once: of each that it has more of, some stand in line. It tells
--- nothing of other hosts. `put_learned_limits_in_force` must follow, in another transaction.
-create function tell_host_limits(teller int, its_hosts text[], its_limits int[]) returns void language sql as $$
-  update worker set host_names = its_hosts, host_limits = its_limits where id = teller and not dead
+-- How many tasks of these hosts a worker can make use of at once: if it has more, some stand in line, or the host `refuses`
+-- them. It tells nothing of other hosts. `put_learned_limits_in_force` must follow, in another transaction.
+create function tell_host_limits(teller int, its_hosts text[], its_limits int[], refuses boolean[]) returns void
+language sql as $$
+  update worker set host_names = its_hosts, host_limits = its_limits, host_refuses = refuses where id = teller and not dead
 $$;
 
--- The limits of hosts that follow: what all workers together can make use of, if the others can make use of as much as
--- those that told. A host has none while a worker that told nothing of it has tasks of it: there, none stands in line.
+-- The limits of hosts that follow: what all workers together can make use of, if those that told nothing can make use of as
+-- much as those where tasks stand in line. A host has none if none does, or if a worker that told nothing of it has tasks of
+-- it: there, the host serves them all.
 create function learned_limits() returns table (host_id int, most int) language sql stable as $$
   with live as materialized (
-    select id, host_names, host_limits from worker where not dead and lease_until > now()),
+    select id, host_names, host_limits, host_refuses from worker where not dead and lease_until > now()),
   told as (
-    select b.id host_id, array_agg(l.id) tellers, avg(h.most) most
+    select b.id host_id, array_agg(l.id) tellers, sum(h.most) most, avg(h.most) filter (where not h.refuses) most_each
       from live l
-     cross join lateral unnest(l.host_names, l.host_limits) h(name, most)
+     cross join lateral unnest(l.host_names, l.host_limits, l.host_refuses) h(name, most, refuses)
       join bucket b on b.scope = 'host' and b.name = h.name
      group by b.id)
-  select t.host_id, ceil(t.most * (select count(*) from live))::int
+  select t.host_id, ceil(t.most + t.most_each * ((select count(*) from live) - cardinality(t.tellers)))::int
     from told t
-   where not exists (
-     select from run r join live l on l.id = r.worker_id where r.host_id = t.host_id and r.worker_id <> all(t.tellers))
+   where t.most_each is not null
+     and not exists (
+       select from run r join live l on l.id = r.worker_id where r.host_id = t.host_id and r.worker_id <> all(t.tellers))
 $$;
 
 -- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits.

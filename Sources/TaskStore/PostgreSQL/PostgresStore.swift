@@ -114,12 +114,13 @@ package final class PostgresStore: TaskStore {
     }
   }
 
-  package func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
-    let hosts = hostLimits.keys.sorted()
+  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
+    let limits = hostLimits.sorted { $0.key < $1.key }
+    let hosts = limits.map(\.key)
     return try await call {
       _ = try await pool.query(
         StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(hosts),
-        .int32Array(hosts.map { Int32(clamping: hostLimits[$0] ?? 0) }))
+        .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing)))
       _ = try await pool.query(StoreQueries.putLearnedLimitsInForce)
       return Set(
         try await pool.query(StoreQueries.learnedLimits, .textArray(hosts)).decode { columns in

@@ -39,8 +39,8 @@ enum StoreQueries {
   /// $1: worker; $2–$5: names of storages, their free, promised and total bytes.
   static let measure = PostgresStatement("select measure_storages($1, $2, $3, $4, $5)", writes: true)
 
-  /// $1: worker; $2, $3: hosts and their limits.
-  static let tellHostLimits = PostgresStatement("select tell_host_limits($1, $2, $3)", writes: true)
+  /// $1: worker; $2–$4: hosts, their limits, and whether they refuse.
+  static let tellHostLimits = PostgresStatement("select tell_host_limits($1, $2, $3, $4)", writes: true)
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
 

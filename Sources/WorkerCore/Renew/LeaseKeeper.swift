@@ -35,7 +35,7 @@ package actor LeaseKeeper {
   private var measuresAt = BootInstant.now
   private static let measuresEvery = Duration.seconds(30)
   /// The limits of hosts that were last told to the store, and when they are told again.
-  private var hostLimits: [String: Int] = [:]
+  private var hostLimits: [String: HostLimit] = [:]
   private var tellsAt = BootInstant.now
   private static let tellsEvery = Duration.seconds(2)
 

@@ -1,7 +1,8 @@
 import ReelhaulSystem
+import TaskStore
 
 /// Finds out how many tasks of a host a worker can make use of at once. If it has more of them, they stand in line for a
-/// connection, and take places that tasks of other hosts could use.
+/// connection, and take places that tasks of other hosts could use; or the host refuses them, because it serves other workers.
 struct HostLines: Sendable {
   /// The runs of a host.
   struct Host: Sendable {
@@ -28,12 +29,16 @@ struct HostLines: Sendable {
 
   /// A line that moves faster delays the tasks of other hosts by less than this, and is none.
   static let patience = Duration.seconds(5)
-  /// A limit ends so long after the last look that found a run in line: the host may serve more by now.
+  /// A limit ends so long after the last look that found a run in line, or the last refusal: the host may serve more by now.
   private static let memory = Duration.seconds(30)
 
   /// So many runs of a host may stand in line: they take the connections that become free, until others are claimed.
   let reserve: Int
   private var lines: [String: Line] = [:]
+  /// When hosts refused a run.
+  private var refusals: [String: BootInstant] = [:]
+  /// The hosts of which the fleet runs no more tasks than it can make use of.
+  var limited: Set<String> = []
 
   /// `concurrency`: how many tasks the worker runs at once.
   init(concurrency: Int) {
@@ -41,11 +46,18 @@ struct HostLines: Sendable {
   }
 
   /// No host has a limit.
-  var isEmpty: Bool { lines.isEmpty }
+  var isEmpty: Bool { lines.isEmpty && refusals.isEmpty }
+
+  /// The host refused a run. Returns whether that is because it serves tasks of other workers, which stand in line there.
+  mutating func refused(by host: String, now: BootInstant) -> Bool {
+    refusals[host] = now
+    return limited.contains(host) && lines[host] == nil
+  }
 
   /// The limits that follow from the runs of this moment.
-  mutating func limits(_ hosts: [String: Host], now: BootInstant) -> [String: Int] {
+  mutating func limits(_ hosts: [String: Host], now: BootInstant) -> [String: HostLimit] {
     lines = lines.filter { $0.value.lastSeen.duration(to: now) < Self.memory }
+    refusals = refusals.filter { $0.value.duration(to: now) < Self.memory }
     for (name, host) in hosts where host.isCrowded || lines[name] != nil {
       let limit = max(1, host.working + reserve)
       if host.inLine > 0 {
@@ -54,6 +66,7 @@ struct HostLines: Sendable {
         lines[name]?.limit = max(line.limit, limit)
       }
     }
-    return lines.mapValues(\.limit)
+    let refusing = refusals.keys.map { ($0, HostLimit(hosts[$0]?.working ?? 0, isRefusing: true)) }
+    return lines.mapValues { HostLimit($0.limit) }.merging(refusing) { line, _ in line }
   }
 }

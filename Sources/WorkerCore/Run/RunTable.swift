@@ -271,8 +271,17 @@ package struct RunTable: Sendable {
 
   // MARK: Hosts
 
-  /// How many tasks of a host are of use at once, for hosts where tasks of `worker` stand in line.
-  package mutating func hostLimits(of worker: WorkerID, now: BootInstant) -> [String: Int] {
+  /// Notes a refusal of the host. If the host serves tasks of other workers instead, the attempt does not count.
+  package mutating func judge(_ failure: TaskFailure, of id: ID, now: BootInstant) -> TaskFailure {
+    let refusals: [TaskFailure.Code] = [.http(429), .http(503)]
+    guard failure.class == .retry, refusals.contains(failure.code), let run = runs[id] else { return failure }
+    var failure = failure
+    if lines.refused(by: LaneKey(run.claim.spec).host, now: now) { failure.class = .wait }
+    return failure
+  }
+
+  /// How many tasks of a host are of use at once, for hosts where tasks of `worker` stand in line or are refused.
+  package mutating func hostLimits(of worker: WorkerID, now: BootInstant) -> [String: HostLimit] {
     let isAnyInLine = current.values.contains { runs[$0]?.inLineSince != nil }
     guard isAnyInLine || !lines.isEmpty else { return [:] }
     var hosts: [String: HostLines.Host] = [:]
@@ -283,9 +292,10 @@ package struct RunTable: Sendable {
     return lines.limits(hosts, now: now)
   }
 
-  /// The store gives out no more tasks of these hosts. Stops the runs that stand in line there, except for the first, which
-  /// take the places that become free.
+  /// The store gives out no more tasks of these hosts, and of no others, than are of use. Stops the runs that stand in line
+  /// there, except for the first, which take the places that become free.
   package mutating func relieve(_ hosts: Set<String>, now: BootInstant) -> [Action] {
+    lines.limited = hosts
     guard !hosts.isEmpty else { return [] }
     let inLine = currentRuns { run in
       run.phase == .running && run.inLineSince.map { $0.duration(to: now) >= HostLines.patience } ?? false

@@ -89,6 +89,8 @@ package actor Runner {
   }
 
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async {
+    var outcome = outcome
+    if case .failed(let failure) = outcome { outcome = .failed(table.judge(failure, of: id, now: .now)) }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
     let decision = planner.settlement(of: end(of: ledger, outcome, stop))
     guard let decision else { return count(id, .lost) }
@@ -233,8 +235,8 @@ package actor Runner {
     table.takeRenewed(of: lease.worker, now: now)
   }
 
-  /// How many tasks of a host are of use at once, for hosts where tasks of `lease` stand in line.
-  package func hostLimits(of lease: Lease, now: BootInstant) -> [String: Int] {
+  /// How many tasks of a host are of use at once, for hosts where tasks of `lease` stand in line or are refused.
+  package func hostLimits(of lease: Lease, now: BootInstant) -> [String: HostLimit] {
     table.hostLimits(of: lease.worker, now: now)
   }
 

@@ -160,7 +160,7 @@ final class TestStore: TaskStore {
     try await inner.measure(worker, spaces: spaces)
   }
 
-  func tell(_ worker: WorkerID, hostLimits: [String: Int]) async throws -> Set<String> {
+  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
     try reach()
     return try await inner.tell(worker, hostLimits: hostLimits)
   }
