@@ -34,11 +34,13 @@ extension ControlAPI {
       do {
         let parts = try await soon { [self] in try await self.parts(query, named: name, for: principal) }
         for (name, data) in parts where last[name] != data {
-          // A slow reader gets the next state instead of all states.
+          // A slow reader gets the next state instead of all states, and so does one beside many slow readers.
           guard stream.pending == 0 else { continue }
+          let event = Array("event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
+          guard stream.hasRoom(for: event.count) else { continue }
           last[name] = data
           quiet = .now
-          guard stream.send(Array("event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)) else { return }
+          guard stream.send(event) else { return }
         }
       } catch is CancellationError {
         return

@@ -114,10 +114,14 @@ package struct ControlAPI: HTTPHandler {
     return response
   }
 
-  package func refusal(_ error: HTTPError) -> HTTPResponse {
-    let exchange = Exchange(HTTPRequest(target: "/"), self)
+  package func refusal(_ error: HTTPError, of request: HTTPRequest?) -> HTTPResponse {
+    let exchange = Exchange(request ?? HTTPRequest(target: "/"), self)
     // For a client it is one that the path does not have.
-    guard error.code == HTTPError.unknownMethod else { return exchange.finished(exchange.response(for: error)) }
+    guard error.code == HTTPError.unknownMethod else {
+      let response = exchange.finished(exchange.response(for: error))
+      if request != nil { exchange.log(response, actor: nil) }
+      return response
+    }
     return exchange.finished(
       exchange.response(for: WrongMethod(method: "this method", allowed: Self.methods(of: Self.routes))))
   }

@@ -6,12 +6,14 @@ package protocol HTTPHandler: Sendable {
   func admit(_ head: HTTPRequest) async -> HTTPAdmission
   /// Answers a request. The task is canceled if the client goes.
   func answer(_ request: HTTPRequest) async -> HTTPResponse
-  /// The answer to what is no request.
-  func refusal(_ error: HTTPError) -> HTTPResponse
+  /// The answer to what is no request, and to a request that the server does not answer as the handler did.
+  func refusal(_ error: HTTPError, of request: HTTPRequest?) -> HTTPResponse
 }
 
 extension HTTPHandler {
-  package func refusal(_ error: HTTPError) -> HTTPResponse { .problem(error.status, error.message) }
+  package func refusal(_ error: HTTPError, of request: HTTPRequest?) -> HTTPResponse {
+    .problem(error.status, error.message)
+  }
 }
 
 package enum HTTPAdmission: Sendable {
@@ -37,6 +39,8 @@ package final class HTTPServer: @unchecked Sendable {
     package var wholeBody = Duration.seconds(120)
     /// Bytes of bodies of all connections together that wait for their rest or their answer.
     package var bodies = 64 << 20
+    /// Bytes of answers of all connections together that wait for their readers.
+    package var answers = 256 << 20
     /// Between two requests.
     package var idle = Duration.seconds(75)
     /// In which a client reads an answer, or else at least 16 KiB of it.
@@ -106,6 +110,13 @@ package final class HTTPServer: @unchecked Sendable {
     guard connections.count < settings.connections, !isDraining else { return stream.close() }
     connections[ObjectIdentifier(connection)] = connection
     connection.start()
+  }
+
+  /// Whether so many bytes may wait for their reader. Few always may. Many get at most half of what is left, so that
+  /// slow readers of the largest answers leave room for others. One larger than all of it passes while few wait.
+  func hasRoom(for bytes: Int) -> Bool {
+    let left = settings.answers - (listener?.unsent ?? 0)
+    return bytes <= HTTPStream.most || min(bytes, settings.answers / 4) <= left / 2
   }
 
   func closed(_ connection: HTTPConnection) {

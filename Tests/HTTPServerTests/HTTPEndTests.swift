@@ -23,6 +23,14 @@ import Testing
             while stream.send([46]) { try? await loop.sleep(for: .milliseconds(10)) }
             ended.withLock { $0 = true }
           })
+      case "/state":
+        return HTTPResponse(
+          body: .stream { stream in
+            let state = [UInt8](repeating: 65, count: 32 << 20)
+            stream.send(Array((stream.hasRoom(for: state.count) ? "room" : "none").utf8))
+            // Who does not ask is dropped.
+            stream.send(state)
+          })
       case "/large": return HTTPResponse(type: "text/plain", [UInt8](repeating: 65, count: 32 << 20))
       default: return HTTPResponse(type: "text/plain", Array("\(request.method) \(request.target)".utf8))
       }
@@ -144,6 +152,35 @@ import Testing
       let third = try RawClient(port: port)
       third.send(head + String(repeating: "a", count: 1000))
       #expect(third.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
+    }
+  }
+  @Test("answers that nobody reads take a bounded memory: a large one is refused then, small ones and streams are not")
+  func unreadAnswers() async throws {
+    var settings = HTTPServer.Settings()
+    settings.answers = 128 << 20
+    _ = try await serve(settings) { port, _ in
+      func ask(_ request: String, _ client: RawClient, until isEnough: (String) -> Bool) -> String {
+        client.send("\(request) HTTP/1.1\r\nHost: a\r\n\r\n")
+        return client.receive(until: isEnough)
+      }
+      func begin(_ request: String, _ client: RawClient) -> String {
+        String(ask(request, client) { $0.utf8.count >= 12 }.prefix(12))
+      }
+      var still = try (0..<3).map { _ in try RawClient(port: port, receiveBuffer: 4096) }
+      for client in still { #expect(begin("GET /large", client) == "HTTP/1.1 200") }
+      let client = try RawClient(port: port)
+      let refused = ask("GET /large", client) { $0.hasSuffix("}") }
+      #expect(refused.hasPrefix("HTTP/1.1 503 ") && refused.contains("\r\nRetry-After: 1\r\n"), "\(refused)")
+      #expect(ask("GET /", client) { $0.hasSuffix("GET /") }.hasPrefix("HTTP/1.1 200"))
+      #expect(ask("GET /ticks", try RawClient(port: port)) { $0.hasSuffix("...") }.hasPrefix("HTTP/1.1 200"))
+      #expect(ask("GET /state", try RawClient(port: port)) { _ in false }.hasSuffix("\r\n\r\nnone"))
+      // What it has changed is told.
+      #expect(begin("POST /large", try RawClient(port: port)) == "HTTP/1.1 200")
+      still = []
+      var answer = "HTTP/1.1 503"
+      for _ in 0..<500 where answer == "HTTP/1.1 503" { answer = begin("GET /large", try RawClient(port: port)) }
+      #expect(answer == "HTTP/1.1 200")
+      #expect(ask("GET /state", try RawClient(port: port)) { $0.hasSuffix("A") }.contains("\r\n\r\nroomA"))
     }
   }
 }

@@ -168,6 +168,34 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("watch on a pipe prints each task once it has ended, also those that end at once")
+  func watchesShortTasks() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let ended = try await fleet.run(["submit", "noop", "--wait", "--json"])
+    #expect(ended.status == .exited(0), "\(ended.output)")
+    let paused = try await fleet.download("/a.mp4") { $0.paused = true }
+    try await fleet.wait(for: paused, .paused)
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(directory.path)/out"
+    let process = try ChildProcess(TestFleet.binary, ["watch"], options)
+    func lines() throws -> [Substring] {
+      String(decoding: try TestFleet.contents("\(directory.path)/out"), as: UTF8.self).split(separator: "\n")
+    }
+    try await fleet.eventually("it has begun") { try lines().contains { $0.hasPrefix("\(paused)") } }
+    let ids = (0..<8).map { _ in "\(UniqueID.make())" }
+    for id in ids { #expect(try await fleet.run(["submit", "noop", "--id", id]).status == .exited(0)) }
+    try await fleet.eventually("it has told of all") {
+      let told = try lines().filter { $0.contains(" succeeded ") }.map { String($0.prefix(36)) }
+      // None twice, and none of those that had ended before.
+      return told.sorted() == ids.sorted()
+    }
+    process.kill(SIGINT)
+    _ = await process.wait()
+    await fleet.stop()
+  }
+
   /// Otherwise it would wait for ever without a visible reason.
   @Test("--wait tells that a predecessor has failed")
   func waitingTellsOfAFailedPredecessor() async throws {

@@ -50,4 +50,19 @@ import Testing
       #expect(try rows[0].int64(3) == 0 && rows[0].int64(4) == 0)
     }
   }
+  @Test("the ids of removed tasks go after 17 days, a bounded number at a time") func removedTasks() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.query(
+        """
+        insert into removed_task
+        select gen_random_uuid(), true, now() - make_interval(days => case when n > 7000 then 16 else 18 end)
+          from generate_series(1, 7001) n
+        """)
+      for rest in [2001, 1, 1] {
+        _ = try await pool.query("delete from fleet_sample")
+        _ = try await store.sweep()
+        #expect(try await pool.query("select count(*) from removed_task")[0].int64(0) == Int64(rest))
+      }
+    }
+  }
 }

@@ -120,7 +120,6 @@ begin
   loop
     exit when not drop_inbox_partition(name);
   end loop;
-  delete from removed_task where removed_at < now() - interval '17 days';
   delete from operation where finished_at < now() - interval '30 days';
   -- The topic of the dead letters keeps them for 90 days, unless an operator has set another time.
   delete from dead_letter_mark where at < now() - interval '400 days';

@@ -138,7 +138,8 @@ begin
 end $$;
 
 -- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes, what is older than a day is thinned to
--- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept.
+-- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept. With each
+-- sample, some removed tasks are forgotten.
 create function take_sample() returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare
@@ -166,10 +167,20 @@ begin
                  from settled_ever) e
       on conflict do nothing;
 
+  perform forget_removed();
   if date_bin('10 min', slot, 'epoch') = slot then
     perform thin_samples(slot);
   end if;
 end $$;
+
+-- Forgets the ids of up to 5,000 tasks that were removed more than 17 days ago. There may be millions of them.
+create function forget_removed() returns void
+language sql set reelhaul.plans = 'by_index' as $$
+  delete from removed_task
+   where id = any(array(
+     select id from removed_task where removed_at < now() - interval '17 days' order by removed_at limit 5000
+        for update skip locked))
+$$;
 
 create function thin_samples(as_of timestamptz) returns void language plpgsql as $$
 begin

@@ -97,7 +97,7 @@ final class HTTPConnection: @unchecked Sendable {
         send(response, to: request, keepsAlive: keepsAlive && !server.isDraining)
       }
     case .failed(let error):
-      send(server.handler.refusal(error), to: HTTPRequest(target: "/"), keepsAlive: false)
+      refuse(error)
     }
   }
 
@@ -113,9 +113,13 @@ final class HTTPConnection: @unchecked Sendable {
 
   private func refuseBusy() {
     hold(0)
-    var response = server.handler.refusal(HTTPError(503, "too many bytes of requests wait here"))
-    response.headers["Retry-After"] = "1"
-    send(response, to: HTTPRequest(target: "/"), keepsAlive: false)
+    refuse(HTTPError(503, "too many bytes of requests wait here"))
+  }
+
+  private func refuse(_ error: HTTPError, _ request: HTTPRequest? = nil, keepsAlive: Bool = false) {
+    var response = server.handler.refusal(error, of: request)
+    if error.status == 503 { response.headers["Retry-After"] = "1" }
+    send(response, to: request ?? HTTPRequest(target: "/"), keepsAlive: keepsAlive)
   }
 
   private func send(_ response: HTTPResponse, to request: HTTPRequest, keepsAlive: Bool) {
@@ -128,6 +132,11 @@ final class HTTPConnection: @unchecked Sendable {
       // An answer without a body has no length either.
       if response.status != 204, response.status != 304 { head += "Content-Length: \(bytes.count)\r\n" }
       let hasBody = request.method != "HEAD" && response.status != 204 && response.status != 304
+      // What a request has changed is told in any case.
+      guard !hasBody || request.method != "GET" || server.hasRoom(for: bytes.count) else {
+        let error = HTTPError(503, "too many bytes of answers wait for their readers here: ask for less, or later")
+        return refuse(error, request, keepsAlive: keepsAlive)
+      }
       let message = Array((head + "\r\n").utf8) + (hasBody ? bytes : [])
       if !keepsAlive { state = .closing }
       stream.write(message) { [self] in keepsAlive ? answered() : finish() }
@@ -139,7 +148,8 @@ final class HTTPConnection: @unchecked Sendable {
       isStreaming = true
       stream.setReading(true)
       let open = HTTPStream(
-        stream, gone: { [weak self] in self?.close() }, waiting: { [weak self] in self?.waitForReader($0) })
+        stream, hasRoom: server.hasRoom, gone: { [weak self] in self?.close() },
+        waiting: { [weak self] in self?.waitForReader($0) })
       // Answers that are short do not wait for a thousand that go on for hours.
       state = .handling(
         server.run(priority: .utility) { [self] in
@@ -193,9 +203,7 @@ final class HTTPConnection: @unchecked Sendable {
   /// The deadline has passed.
   func expire() {
     if case .reading = state, parser.hasBegun {
-      send(
-        server.handler.refusal(HTTPError(408, "the request did not come in time")), to: HTTPRequest(target: "/"),
-        keepsAlive: false)
+      refuse(HTTPError(408, "the request did not come in time"))
     } else if stream.pending > 0, unread == .max || stream.pending + 16 << 10 <= unread {
       unread = stream.pending
       deadline = .now + server.settings.write

@@ -4,6 +4,7 @@ import ReelhaulSystem
 // @unchecked: touched only on the loop's thread.
 package final class HTTPStream: @unchecked Sendable {
   private let stream: LoopStream
+  private let serverHasRoom: (Int) -> Bool
   private let gone: () -> Void
   private let waiting: (Bool) -> Void
   /// Writes that are not finished, and who waits for their end.
@@ -14,8 +15,12 @@ package final class HTTPStream: @unchecked Sendable {
   package static let most = 64 << 10
 
   /// `waiting` is told when an answer begins to wait for its client, and when this is over.
-  init(_ stream: LoopStream, gone: @escaping () -> Void, waiting: @escaping (Bool) -> Void = { _ in }) {
+  init(
+    _ stream: LoopStream, hasRoom: @escaping (Int) -> Bool, gone: @escaping () -> Void,
+    waiting: @escaping (Bool) -> Void = { _ in }
+  ) {
     self.stream = stream
+    serverHasRoom = hasRoom
     self.gone = gone
     self.waiting = waiting
   }
@@ -23,11 +28,17 @@ package final class HTTPStream: @unchecked Sendable {
   /// How many bytes wait for the client.
   package var pending: Int { stream.pending }
 
+  /// Whether so many bytes can be sent now. More than ``most`` go alone, and only if what other clients have not read
+  /// leaves room.
+  package func hasRoom(for bytes: Int) -> Bool {
+    stream.pending + bytes <= Self.most || stream.pending == 0 && serverHasRoom(bytes)
+  }
+
   /// Sends the bytes. Returns false if the client has gone, or reads so slowly that it is dropped.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     guard !stream.isClosed else { return false }
-    guard stream.pending + bytes.count <= Self.most || stream.pending == 0 else {
+    guard hasRoom(for: bytes.count) else {
       gone()
       return false
     }

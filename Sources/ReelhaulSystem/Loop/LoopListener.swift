@@ -8,9 +8,12 @@ package final class LoopListener: @unchecked Sendable {
   private let loop: EventLoop
   private let handle = LoopHandle<uv_tcp_t>()
   private let buffer = LoopBuffer(capacity: 64 << 10)
+  private let backlog = LoopBacklog()
   private let accept: @Sendable (LoopStream) -> Void
   /// The port, also if 0 was asked for.
   package private(set) var port = 0
+  /// How many bytes its connections hold that are not sent yet.
+  package var unsent: Int { backlog.bytes }
 
   /// Call it on the loop. `host` is an IPv4 or IPv6 address. Throws if the address cannot be listened on.
   package init(
@@ -47,7 +50,7 @@ package final class LoopListener: @unchecked Sendable {
   }
 
   private func acceptOne() {
-    let stream = LoopStream(loop: loop, buffer: buffer)
+    let stream = LoopStream(loop: loop, buffer: buffer, backlog: backlog)
     guard stream.take(from: handle) else { return stream.close() }
     accept(stream)
   }

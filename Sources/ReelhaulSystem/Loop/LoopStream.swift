@@ -18,10 +18,12 @@ package final class LoopStream: @unchecked Sendable {
   package private(set) var isClosed = false
 
   private let buffer: LoopBuffer
+  private let backlog: LoopBacklog
 
-  init(loop: EventLoop, buffer: LoopBuffer) {
+  init(loop: EventLoop, buffer: LoopBuffer, backlog: LoopBacklog) {
     self.loop = loop
     self.buffer = buffer
+    self.backlog = backlog
     uv_tcp_init(loop.raw, handle.open(context: self))
   }
 
@@ -94,7 +96,7 @@ package final class LoopStream: @unchecked Sendable {
       offset = max(0, Int(count))
     }
     guard offset < bytes.count else { return sent?() ?? () }
-    let write = LoopWrite(bytes[offset...]) { [weak self] code in
+    let write = LoopWrite(bytes[offset...], in: backlog) { [weak self] code in
       sent?()
       // Not within the caller's own call.
       if code < 0, let self { loop.execute { [self] in broken() } }
@@ -143,17 +145,21 @@ extension LoopHandle where Raw == uv_tcp_t {
 private final class LoopWrite {
   private let request = UnsafeMutablePointer<uv_write_t>.allocate(capacity: 1)
   private let bytes: UnsafeMutableBufferPointer<CChar>
+  private let backlog: LoopBacklog
   private let sent: (CInt) -> Void
 
-  init(_ bytes: ArraySlice<UInt8>, sent: @escaping (CInt) -> Void) {
+  init(_ bytes: ArraySlice<UInt8>, in backlog: LoopBacklog, sent: @escaping (CInt) -> Void) {
     self.bytes = .allocate(capacity: bytes.count)
+    self.backlog = backlog
     self.sent = sent
+    backlog.bytes += bytes.count
     _ = UnsafeMutableRawBufferPointer(self.bytes).initializeMemory(as: UInt8.self, from: bytes)
   }
 
   deinit {
     request.deallocate()
     bytes.deallocate()
+    backlog.bytes -= bytes.count
   }
 
   func start(on stream: UnsafeMutablePointer<uv_stream_t>) {
@@ -180,4 +186,9 @@ final class LoopBuffer {
   deinit {
     uv.base.deallocate()
   }
+}
+
+/// How many bytes on their way the connections of a listener hold. A piece counts as a whole until all of it is sent.
+final class LoopBacklog {
+  var bytes = 0
 }

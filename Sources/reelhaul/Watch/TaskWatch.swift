@@ -83,10 +83,12 @@ struct TaskWatch {
   func runForever(_ list: WatchList, _ source: WatchSource) async throws -> ExitCode {
     var (display, source) = (makeDisplay(), source)
     while true {
+      // Ended tasks stay on a terminal. Elsewhere they are shown once, also those that end between two looks.
+      let isInteractive = context.terminal.isInteractive
+      let ended = isInteractive || list.group != .unfinished ? [] : try await source.newlyEnded()
       let (tasks, more) = try await source.tasks(list.group)
-      display.show(tasks.filter(list.matches), more: more)
-      // Ended tasks stay on a terminal. Elsewhere they are shown once.
-      if !context.terminal.isInteractive { source.dropEnded() }
+      display.show((ended + tasks).filter(list.matches), more: more)
+      if !isInteractive { source.dropEnded() }
       try await Task.sleep(for: Self.interval)
     }
   }

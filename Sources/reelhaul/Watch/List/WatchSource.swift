@@ -5,10 +5,14 @@ import TaskStore
 struct WatchSource {
   /// The most tasks of each state that are listed.
   private static let most = 500
+  /// In microseconds. Transactions do not end in the order of their times, which tasks have from them.
+  private static let overlap: Int64 = 10_000_000
 
   private let store: any TaskReader
   private var followed = FollowedTasks(limit: 0)
   private var group: WatchList.Group?
+  /// What ``newlyEnded()`` has seen: tasks that were created since then.
+  private var seen: (since: Timestamp?, ended: Set<UniqueID>)?
 
   init(_ store: any TaskReader) {
     self.store = store
@@ -35,6 +39,17 @@ struct WatchSource {
     let store = store
     try await followed.update(listed: listed) { try await store.tasks($0) }
     return (followed.documents, more)
+  }
+
+  /// New tasks that have ended since the last call; none at the first. Those that end at once are never among the
+  /// unfinished ones.
+  mutating func newlyEnded() async throws -> [TaskDocument] {
+    let newest = try await store.tasks(TaskFilter(createdAfter: seen?.since, limit: Self.most))
+    let ended = newest.filter(\.state.isFinal)
+    let fresh = seen.map { seen in ended.filter { !seen.ended.contains($0.spec.id) } } ?? []
+    let since = newest.first.map { Timestamp(microseconds: $0.createdAt.microseconds - Self.overlap) }
+    seen = (since ?? seen?.since, Set(ended.map(\.spec.id)))
+    return fresh.reversed()
   }
 
   /// From now on, follows only unfinished tasks.
