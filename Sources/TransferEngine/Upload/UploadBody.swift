@@ -26,6 +26,9 @@ package final class UploadBodies: @unchecked Sendable {
     self.mayWrite = mayWrite
   }
 
+  /// Whether a limit holds bytes back.
+  var isLimited: Bool { throttle.isLimited }
+
   /// Bytes that were given to requests which have not ended yet.
   var inFlight: Int64 { sent.load(ordering: .relaxed) }
 
@@ -37,15 +40,18 @@ package final class UploadBodies: @unchecked Sendable {
   func streaming(
     _ range: Range<Int64>, beforeLast: @escaping @Sendable () async throws -> Void = {}
   ) -> UploadBody {
-    UploadBody(range, from: self, all: nil, beforeLast: beforeLast)
+    UploadBody(range, from: self, all: nil, beforeLast: beforeLast, repeating: {})
   }
 
   /// The body of a request that is not a part of the file.
   func document(_ bytes: [UInt8]) -> some CurlBody { CurlBytes(bytes) }
 
   /// The body of bytes that are read already, because their checksum must be sent before them.
-  func holding(_ bytes: ArraySlice<UInt8>) -> UploadBody {
-    UploadBody(0..<Int64(bytes.count), from: self, all: bytes, beforeLast: {})
+  ///
+  /// - Parameter repeating: called when libcurl sends all of them once more by itself: the answer says nothing of the
+  ///   first time.
+  func holding(_ bytes: ArraySlice<UInt8>, repeating: @escaping @Sendable () -> Void = {}) -> UploadBody {
+    UploadBody(0..<Int64(bytes.count), from: self, all: bytes, beforeLast: {}, repeating: repeating)
   }
 }
 
@@ -59,6 +65,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   private let range: Range<Int64>
   private let bodies: UploadBodies
   private let beforeLast: @Sendable () async throws -> Void
+  private let repeating: @Sendable () -> Void
   private var all: ArraySlice<UInt8>?
   /// Blocks that are read, and how much of the first is sent.
   private var blocks: [ArraySlice<UInt8>] = []
@@ -75,11 +82,12 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   fileprivate init(
     _ range: Range<Int64>, from bodies: UploadBodies, all: ArraySlice<UInt8>?,
-    beforeLast: @escaping @Sendable () async throws -> Void
+    beforeLast: @escaping @Sendable () async throws -> Void, repeating: @escaping @Sendable () -> Void
   ) {
     self.range = range
     self.bodies = bodies
     self.beforeLast = beforeLast
+    self.repeating = repeating
     self.all = all
     next = range.lowerBound
     _ = rewind()
@@ -117,6 +125,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   }
 
   package func rewind() -> Bool {
+    if turn > 0, isSent { repeating() }
     turn += 1
     reading?.cancel()
     reading = nil

@@ -15,7 +15,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var done = ByteRanges()
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false
-  /// Whether the server has told that what it made of this version has other bytes.
+  /// Whether the server has told that what it made of this version has other bytes, or may have told it before the task
+  /// was canceled.
   package var isDoubted = false
 
   package var envelope: Checkpoint {

@@ -26,7 +26,7 @@ final class UploadQueue: @unchecked Sendable {
   /// Nothing is sent before.
   private var notBefore = BootInstant.now
 
-  private static let firstWindow = 4
+  static let firstWindow = 4
   /// What is sent at once under a limit takes no longer: a stop costs the segments that are not whole.
   private static let secondsAtOnce: Int64 = 3
   private static let retries = 5

@@ -122,7 +122,7 @@ final class UploadRun: @unchecked Sendable {
     let isLimited = !target.copiesByStore(order)
     let queue = UploadQueue(
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
-      parallel: min(order.plan.parallel, spec.connections), receipts: receipts, partial: partial,
+      parallel: order.plan.parallel, receipts: receipts, partial: partial,
       rate: { [spec, throttle] in
         isLimited ? [spec.rate, throttle.commonShare].compactMap(\.self).min() : nil
       },
@@ -169,8 +169,10 @@ final class UploadRun: @unchecked Sendable {
       try await check(source)
     }
     guard let state else { throw UploadGone() }
+    var plan = state.plan
+    plan.parallel = min(plan.parallel, spec.connections)
     return UploadOrder(
-      task: spec.id, generation: state.generation, size: state.identity.size, plan: state.plan,
+      task: spec.id, generation: state.generation, size: state.identity.size, plan: plan,
       ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
       body: UploadBodies(
         source: source, throttle: throttle, loop: lane.loop,
@@ -200,15 +202,21 @@ final class UploadRun: @unchecked Sendable {
   }
 
   /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells
-  /// others from it.
-  private func skipped(_ there: UploadedObject, _ order: UploadOrder) throws -> UploadOutcome {
+  /// others from it only where no digest does.
+  private func skipped(_ there: UploadedObject, _ order: UploadOrder) async throws -> UploadOutcome {
     var there = there
     if spec.expect != Expectation() {
-      guard there.size ?? order.size == order.size else {
+      let isOfSize = there.size ?? order.size == order.size
+      var isExpected = isOfSize
+      if isOfSize, spec.expect.sha256 != nil || spec.expect.md5 != nil || there.size == nil {
+        isExpected = try await target.proves(&there, order)
+      }
+      guard isExpected else {
+        let reason =
+          isOfSize
+          ? "its bytes are others or cannot be read" : "it has \(there.size ?? 0) bytes, not \(order.size)"
         throw TaskFailure(
-          code: .destinationExists,
-          message:
-            "\(target.location) exists and is not the expected file: it has \(there.size ?? 0) bytes, not \(order.size)",
+          code: .destinationExists, message: "\(target.location) exists and is not the expected file: \(reason)",
           class: .fail)
       }
       if there.verified == .none, there.size != nil { there.verified = .size }
@@ -225,12 +233,19 @@ final class UploadRun: @unchecked Sendable {
       looks = try await !target.refusesToReplace(order)
     }
     if looks, var there = try await target.look(order) {
-      if there.owner == order.owner, try await target.proves(&there, order) { return try succeeded(there, order) }
+      if there.owner == order.owner {
+        // It was made before the task was canceled, and with that it was forgotten whether it is doubted.
+        if state?.isPublishing == false {
+          order.isDoubted = true
+          state?.isDoubted = true
+        }
+        if try await target.proves(&there, order) { return try succeeded(there, order) }
+      }
       let isFormer = there.owner?.task == spec.id
       if isFormer, order.ifExists != .replace { order.replaces = there.etag ?? "*" }
       switch order.ifExists {
       case _ where isFormer: break
-      case .skip: return try skipped(there, order)
+      case .skip: return try await skipped(there, order)
       case .fail where !order.mayBeThere:
         throw TaskFailure(
           code: .destinationExists, message: "\(target.location) exists already: use --if-exists", class: .fail)
@@ -289,6 +304,9 @@ final class UploadRun: @unchecked Sendable {
       }
     }
   }
+
+  /// Whether an answer comes from a server or gateway that does not know what became of the request.
+  static func isUntold(_ status: Int) -> Bool { [500, 502, 504].contains(status) }
 
   /// The server may have done what it does with the file, and would do it again.
   static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {

@@ -21,7 +21,8 @@ package protocol UploadTarget: Sendable {
   /// it, it is told whose it is.
   func look(_ upload: UploadOrder) async throws -> UploadedObject?
 
-  /// Whether an object that this task has made of this version has its bytes, and by what that is proven.
+  /// Whether what is there has the bytes of this version, and by what that is proven. Of others' objects, only what the
+  /// server tells of their bytes, or the bytes themselves, prove it.
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool
 
   /// Whether the request that makes the object refuses by itself to replace another one, and costs little then: nobody
@@ -131,6 +132,9 @@ package struct UploadOrder: Sendable {
   package let ifExists: IfExists
   /// Of the whole file, if the task says it.
   package let sha256: [UInt8]?
+  /// How many segments are read at once as long as nothing tells whether more bring anything: one under a limit of the
+  /// rate.
+  var firstParallel: Int { body.isLimited ? 1 : min(plan.parallel, UploadQueue.firstWindow) }
   /// Whether an earlier run may have sent the whole file already.
   package var mayBeThere: Bool
   package let body: UploadBodies
@@ -141,7 +145,8 @@ package struct UploadOrder: Sendable {
   /// The entity tag of what this task itself has left there, of this version of the source or of an earlier one: it alone
   /// may be replaced. `*` if it has none.
   package var replaces: String?
-  /// Whether the server has told that what it made of this version has other bytes: then only reading proves something.
+  /// Whether the server has told that what it made of this version has other bytes, or nobody knows what it has told: then
+  /// only reading proves something.
   package var isDoubted = false
 }
 

@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -270,6 +271,37 @@ import Testing
         #expect(outcome.failure?.code == (isExpected ? nil : .destinationExists), "\(outcome)")
         if case .succeeded(_, let bytes) = outcome { #expect(bytes == Int64(own.count)) }
         #expect(way.uploaded(harness) == other)
+      }
+    }
+  }
+
+  @Test(
+    "of two objects of one length the digest tells which one is skipped, whatever the server tells of them",
+    arguments: [Way.put, .s3, .s3Small], [true, false])
+  func skippedByDigest(way: Way, isTold: Bool) async throws {
+    for (isExpected, isReadable) in [(true, true), (false, true), (true, false)] where isReadable || !isTold {
+      try await UploadHarness.run { harness in
+        let own = Self.bytes(way.size)
+        var other = StoreObject(pieces: [StorePiece(bytes: isExpected ? own : Self.bytes(way.size, seed: 3))])
+        if !isTold { other.etag = "\"of-parts-2\"" }
+        harness.store.put(way == .put ? "put/film.mp4" : "films/film.mp4", other)
+        try harness.put(own)
+        harness.store.script { request in
+          isReadable || ![.get, .getObject].contains(request.operation) ? [] : [.status(403)]
+        }
+        let outcome = await harness.run(
+          way.spec(harness) {
+            $0.ifExists = .skip
+            $0.expect.sha256 = digest(.sha256, of: own)
+          })
+        if isExpected, isReadable {
+          let proof: UploadVerification = way == .put ? .sha256 : isTold ? .md5 : .crc32c
+          #expect(outcome.object?.verified == proof, "\(outcome)")
+        } else {
+          let code: TaskFailure.Code = isReadable || way == .put ? .destinationExists : .http(403)
+          #expect(outcome.failure?.code == code && outcome.failure?.class == .fail, "\(outcome)")
+        }
+        #expect(harness.store.exchanges(way.sends).isEmpty)
       }
     }
   }

@@ -176,6 +176,36 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "what is in the way of a small file is called another's only if it is, or if a look could tell",
+    arguments: [0, 1, small])
+  func lostAnswerUnseen(size: Int) async throws {
+    let bytes = Self.bytes(size)
+    // A kept connection, on which libcurl repeats the request by itself, or a try of the run's own.
+    for (fault, code) in [
+      (StoreFault.closeAfterApplying, TaskFailure.Code.answerLost), (.statusAfterApplying(500), .answerLost),
+      (.status(503), .destinationExists),
+    ] {
+      try await UploadHarness.run { harness in
+        try harness.put(bytes)
+        if code == .destinationExists { harness.store.put("films/film.mp4", bytes: bytes) }
+        let (spec, ledger, isLost) = (Self.spec { _ in }, UploadRecordingLedger(), Lock(false))
+        harness.store.script { request in
+          if request.operation == .headObject { return [.status(403)] }
+          guard request.operation == .putObject, request["if-match"] == nil, !isLost.withLock({ $0 }) else { return [] }
+          isLost.withLock { $0 = true }
+          return [fault]
+        }
+        // A user's `retry` tells no more.
+        for checkpoint in [{ nil }, { ledger.last }] as [() -> UploadCheckpoint?] {
+          let outcome = await harness.run(spec, from: checkpoint(), ledger: ledger)
+          #expect(outcome.failure?.code == code && outcome.failure?.class == .fail, "\(fault): \(outcome)")
+        }
+        Self.expectThere(harness, bytes)
+      }
+    }
+  }
+
   @Test("a credential that may only write sends nothing twice after a worker died at the end, unless it may replace")
   func diedAtTheEndUnseen() async throws {
     for ifExists in [IfExists.fail, .replace] {
@@ -238,6 +268,34 @@ extension UploadS3Tests {
       #expect(outcome.object?.verified == .crc32c, "\(outcome)")
       #expect(harness.store.exchanges(.createUpload).count == 2)
       Self.expectThere(harness)
+    }
+  }
+
+  @Test(
+    "an object that the store has damaged is made anew also if the task was canceled",
+    arguments: [IfExists.fail, .skip])
+  func damagedAndCanceled(ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      S3Conditions.learn(.honoured, of: "\(harness.store.url())/films")
+      let spec = Self.spec { $0.ifExists = ifExists }
+      harness.store.script { request in
+        switch request.operation {
+        case .completeUpload where request.ordinal == 1: [.corruptBit, .wrongChecksumEcho]
+        // Then the damaged one is looked at once more.
+        case .completeUpload where request.ordinal == 2: [.status(500)]
+        case .headObject: Self.silentHeads[0]
+        default: []
+        }
+      }
+      #expect(await harness.run(spec).failure?.code == .digestMismatch)
+      // A task that was canceled has no checkpoint.
+      let outcome = await harness.run(spec)
+      #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 2)
+      Self.expectThere(harness)
+      #expect(await harness.run(spec).object?.verified == .crc32c)
+      #expect(harness.store.exchanges(.createUpload).count == 2)
     }
   }
 

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -122,6 +123,41 @@ extension UploadS3Tests {
       for key in ["one", "two"] { #expect(harness.store.objects["films/\(key).mp4"]?.matches(file.content) == true) }
       try await eventually("nothing is held") { held.held == 0 }
       #expect(origin.exchanges("/film.mp4").count == 3)
+    }
+  }
+
+  @Test("parts that the store has are compared with their source some at once, as far as the task's limits let them")
+  func comparesAtOnce() async throws {
+    for (connections, rate, atOnce) in [(8, nil, 4), (2, nil, 2), (8, 100 << 20, 1)] as [(Int, Int64?, Int)] {
+      let origin = try OriginServer()
+      defer { origin.close() }
+      let file = OriginFile(seed: 1, size: 30 << 20)
+      origin.serve("/film.mp4", file)
+      try await UploadHarness.run { harness in
+        let ledger = UploadRecordingLedger()
+        let spec = Self.copy {
+          $0.source = origin.url("/film.mp4")
+          $0.credential = nil
+          $0.parameters = Array(#"{"toCredential":"s3","partSize":5242880}"#.utf8)
+          ($0.connections, $0.rate) = (connections, rate)
+        }
+        harness.store.always(.completeUpload, .status(500))
+        #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+        harness.store.script { _ in [] }
+        let (gate, most) = (OriginGate(), Lock(0))
+        origin.script("/film.mp4") { request in
+          most.withLock { $0 = max($0, request.inProgress) }
+          // The first tells the version.
+          return request.range?.last == 65_535 ? [] : [.hold(after: 0, gate)]
+        }
+        async let outcome = harness.run(spec, from: ledger.last)
+        try await eventually("parts are read") { most.withLock { $0 } == atOnce }
+        gate.open()
+        #expect(await outcome.failure == nil)
+        #expect(most.withLock { $0 } == atOnce)
+        #expect(harness.store.exchanges(.uploadPart).count == 6)
+        #expect(harness.store.objects["films/film.mp4"]?.matches(file.content) == true)
+      }
     }
   }
 

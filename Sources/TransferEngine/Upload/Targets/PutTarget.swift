@@ -46,6 +46,12 @@ struct PutTarget: UploadTarget {
     return there
   }
 
+  /// No answer to a HEAD says whose bytes are there: they are read.
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
+    if there.owner == nil, let read = try await read(url, upload) { there = read }
+    return there.owner != nil && there.size == upload.size
+  }
+
   private func look(at first: CurlURL) async throws -> UploadedObject? {
     try await head(of: first) { place in
       try await call(CurlRequest(.head, url: place.text, headers: headers(for: place))).head
@@ -135,8 +141,7 @@ struct PutTarget: UploadTarget {
         throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
       }
       if isSentOnce, body.isSent, !answer.isSuccess {
-        // These come from a server or gateway that does not know what became of the request.
-        if [500, 502, 504].contains(answer.status) {
+        if UploadRun.isUntold(answer.status) {
           throw UploadRun.answerLost(at: location, "status \(answer.status)")
         }
         try await upload.publishing(false)

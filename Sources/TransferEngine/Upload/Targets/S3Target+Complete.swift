@@ -55,8 +55,8 @@ extension S3Target {
     }
   }
 
-  /// An upload that may have been finished is gone. If nobody may look at its object, another upload would find that in
-  /// its way.
+  /// An upload that may have been finished is gone, or an object is in the way that may be this task's own. If nobody may
+  /// look at it, another upload would find it in its way.
   func checkDoubt(_ upload: UploadOrder, isInDoubt: Bool = false) async throws {
     guard isInDoubt || upload.mayBeThere, upload.ifExists != .replace, case .forbidden = try await head() else {
       return
@@ -64,8 +64,8 @@ extension S3Target {
     throw TaskFailure(
       code: .answerLost,
       message: """
-        \(location) was sent the whole file, and the answer to the end of its upload was lost: the store may have \
-        finished it, and does not let this credential look at the object
+        the store may have \(location) already: the answer to a request that makes it was lost, and this credential may \
+        not look at the object
         """, class: .fail)
   }
 

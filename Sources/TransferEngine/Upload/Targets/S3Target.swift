@@ -22,6 +22,8 @@ struct S3Target: UploadTarget {
   /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
   private static let mostHeld: Int64 = 256 << 20
   private let hasSent = Lock(false)
+  /// Whether the one request that makes the object may have been done before, without an answer to it.
+  private let isInDoubt = Lock(false)
 
   /// Nil for an object that one PUT makes.
   struct Session {
@@ -125,26 +127,39 @@ struct S3Target: UploadTarget {
       try await checkDoubt(upload)
       return .gone
     }
-    var receipts: [Int: UploadReceipt] = [:]
     let count = upload.plan.segments(of: upload.size)
-    for part in listed where (1...count).contains(part.number) {
-      try Task.checkCancellation()
-      let range = upload.plan.range(of: part.number - 1, size: upload.size)
-      guard part.size == Int64(range.count) else { continue }
-      if session.copies {
-        // It was copied of this version only.
-        receipts[part.number - 1] = UploadReceipt(segment: part.number - 1, etag: part.etag)
-        continue
-      }
-      let sums = try await client.holding(range, of: source) { bytes in
-        try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
-      }
-      if let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) {
-        receipts[part.number - 1] = UploadReceipt(
-          segment: part.number - 1, etag: part.etag, verified: proof, crc32c: sums.crc)
+    var rest = listed.filter { (1...count).contains($0.number) }.makeIterator()
+    var receipts: [Int: UploadReceipt] = [:]
+    try await withThrowingTaskGroup(of: UploadReceipt?.self) { group in
+      var running = 0
+      while true {
+        while running < upload.firstParallel, let part = rest.next() {
+          running += 1
+          group.addTask { try await receipt(of: part, in: upload, session, source) }
+        }
+        guard let receipt = try await group.next() else { return }
+        running -= 1
+        if let receipt { receipts[receipt.segment] = receipt }
       }
     }
     return .open(receipts)
+  }
+
+  /// Nil for a part that is not proven to have the bytes of the source.
+  private func receipt(
+    of part: S3PartList.Part, in upload: UploadOrder, _ session: Session, _ source: any UploadSource
+  ) async throws -> UploadReceipt? {
+    try Task.checkCancellation()
+    let segment = part.number - 1
+    let range = upload.plan.range(of: segment, size: upload.size)
+    guard part.size == Int64(range.count) else { return nil }
+    // It was copied of this version only.
+    if session.copies { return UploadReceipt(segment: segment, etag: part.etag) }
+    let sums = try await client.holding(range, of: source) { bytes in
+      try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
+    }
+    guard let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) else { return nil }
+    return UploadReceipt(segment: segment, etag: part.etag, verified: proof, crc32c: sums.crc)
   }
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
@@ -164,7 +179,11 @@ struct S3Target: UploadTarget {
       (PartSums(bytes, needsMD5: false), isPlain ? Hex.encode(digest(.sha256, of: bytes)) : nil)
     }
     var call = S3Client.Call(method: .put, key: key)
-    call.body = { [body = upload.body] in body.holding(bytes) }
+    call.body = { [body = upload.body, isInDoubt] in
+      body.holding(bytes) { isInDoubt.withLock { $0 = true } }
+    }
+    // Where there are no bytes to repeat, libcurl does not tell that it repeats.
+    call.isSentOnce = bytes.isEmpty
     call.payloadHash = hash
     if session.hasChecksums, parameters.checksum != UploadParameters.Checksum.none {
       call.headers.append(HeaderField(name: "x-amz-checksum-crc32c", value: sums.crc32c))
@@ -188,9 +207,16 @@ struct S3Target: UploadTarget {
         try await checkDoubt(upload)
         throw UploadGone()
       }
+      if UploadRun.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
       guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
       // A 412 may come from this task's own object: of the try before, or of another version.
-      guard var there = try await look(), there.owner?.task == upload.task else { throw try await occupied(upload) }
+      guard var there = try await look(), there.owner?.task == upload.task else {
+        let isInDoubt = isInDoubt.withLock { $0 }
+        try await checkDoubt(upload, isInDoubt: isInDoubt)
+        // It was there before. The next run need not doubt it either.
+        if !isInDoubt, !upload.mayBeThere { try await upload.publishing(false) }
+        throw try await occupied(upload)
+      }
       if there.owner == upload.owner, try await proves(&there, upload) {
         return UploadReceipt(
           segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
@@ -198,6 +224,9 @@ struct S3Target: UploadTarget {
       }
       call.headers.append(HeaderField(name: "If-Match", value: there.etag ?? ""))
       do { head = try await client.send(call).head } catch { throw client.failure(error, key) }
+    } catch {
+      isInDoubt.withLock { $0 = true }
+      throw error
     }
     if session.uploadID == nil { try await proveConditions(upload, call) }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
@@ -298,7 +327,8 @@ struct S3Target: UploadTarget {
     guard there.size ?? upload.size == upload.size else { return false }
     let isTold = there.checksum != nil || there.md5 != nil && known == nil
     // It was joined of parts that were proven.
-    if !isTold, !upload.isDoubted, !upload.plan.publishesAtOnce { return true }
+    let isJoined = there.owner == upload.owner && !upload.plan.publishesAtOnce
+    if !isTold, !upload.isDoubted, isJoined { return true }
     var crc = known ?? 0
     var md5 = DigestState(.md5)
     if known == nil {
