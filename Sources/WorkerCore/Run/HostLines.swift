@@ -35,8 +35,9 @@ struct HostLines: Sendable {
   /// So many runs of a host may stand in line: they take the connections that become free, until others are claimed.
   let reserve: Int
   private var lines: [String: Line] = [:]
-  /// When hosts refused a run.
+  /// When hosts refused a run; of so many hosts.
   private var refusals: [String: BootInstant] = [:]
+  private static let hostsRemembered = 256
   /// The hosts of which the fleet runs no more tasks than it can make use of.
   var limited: Set<String> = []
 
@@ -50,7 +51,7 @@ struct HostLines: Sendable {
 
   /// The host refused a run. Returns whether that is because it serves tasks of other workers, which stand in line there.
   mutating func refused(by host: String, now: BootInstant) -> Bool {
-    refusals[host] = now
+    if refusals.count < Self.hostsRemembered || refusals[host] != nil { refusals[host] = now }
     return limited.contains(host) && lines[host] == nil
   }
 

@@ -59,7 +59,11 @@ package struct RunTable: Sendable {
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
     /// Since when it has stood in line for a connection; nil if it does not.
-    fileprivate var inLineSince: BootInstant?
+    fileprivate private(set) var inLineSince: BootInstant?
+
+    fileprivate mutating func observe(isInLine: Bool, now: BootInstant) {
+      inLineSince = isInLine ? inLineSince ?? now : nil
+    }
 
     fileprivate func sample(_ reading: ProgressMeter.Reading) -> ProgressSample {
       ProgressSample(
@@ -216,8 +220,7 @@ package struct RunTable: Sendable {
     _ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, isInLine: Bool = false, now: BootInstant
   ) {
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
-    let since = runs[id]?.inLineSince ?? now
-    runs[id]?.inLineSince = isInLine ? since : nil
+    runs[id]?.observe(isInLine: isInLine, now: now)
   }
 
   /// Stops the runs that make no progress or take too long. Hands back the tasks of runs that should have stopped and
