@@ -80,7 +80,9 @@ extension MemoryState {
   }
 
   private func claim(of task: MemoryTask) -> Claim {
-    Claim(spec: task.spec, epoch: task.machine.epoch, attempt: task.machine.attempt, checkpoint: task.checkpoint)
+    Claim(
+      spec: task.spec, epoch: task.machine.epoch, attempt: task.machine.attempt, checkpoint: task.checkpoint,
+      beginsAnew: task.checkpoint == nil && task.generation != nil)
   }
 
   private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {

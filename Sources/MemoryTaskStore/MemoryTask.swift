@@ -41,7 +41,8 @@ struct MemoryTask {
   var finishedAt: Timestamp?
   var bytesDone: Int64 = 0
   var bytesTotal: Int64?
-  var generation = 0
+  /// That of the last checkpoint, also if that has gone; nil if there was none.
+  var generation: Int?
   var worker: UniqueID?
   var sha256: [UInt8]?
   var output: [UInt8]?
@@ -82,7 +83,7 @@ struct MemoryTask {
     return TaskDocument(
       spec: spec, state: machine.state, bytesTotal: run?.bytesTotal ?? bytesTotal,
       bytesDone: run?.bytesDone ?? bytesDone, rate: run?.rate, attempt: machine.attempt, worker: boot ?? worker,
-      epoch: machine.epoch, generation: checkpoint?.generation ?? generation, sequence: machine.sequence,
+      epoch: machine.epoch, generation: checkpoint?.generation ?? generation ?? 0, sequence: machine.sequence,
       createdAt: createdAt, startedAt: run?.startedAt ?? startedAt, finishedAt: finishedAt, runAt: runAt,
       sha256: sha256, output: output, error: error)
   }

@@ -41,10 +41,11 @@ extension PostgresStore {
     let (id, spec, priority) = (try columns["task_id"], try columns["spec"], try columns["priority"])
     let (epoch, attempt) = (try columns["epoch"], try columns["attempt"])
     let checkpoint = try CheckpointColumns(columns, version: "checkpoint_version")
+    let beginsAnew = try columns["begins_anew"]
     return { row in
       ClaimedTask(
         id: try row.id(id), spec: try row.bytes(spec), priority: try row.int(priority), epoch: try row.int(epoch),
-        attempt: try row.int(attempt), checkpoint: try checkpoint.read(row))
+        attempt: try row.int(attempt), checkpoint: try checkpoint.read(row), beginsAnew: try row.bool(beginsAnew))
     }
   }
 
@@ -88,11 +89,12 @@ private struct ClaimedTask {
   var epoch = 1
   var attempt = 1
   var checkpoint: Checkpoint?
+  var beginsAnew = false
 
   func claim() throws(DecodingFailure) -> Claim {
     var its = try TaskSpecJSON.decode(spec)
     if let priority { its.priority = priority }
-    return Claim(spec: its, epoch: epoch, attempt: attempt, checkpoint: checkpoint)
+    return Claim(spec: its, epoch: epoch, attempt: attempt, checkpoint: checkpoint, beginsAnew: beginsAnew)
   }
 
   func released(_ error: DecodingFailure) -> Settlement {

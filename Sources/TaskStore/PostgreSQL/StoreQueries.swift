@@ -70,7 +70,8 @@ enum StoreQueries {
   static let claimed = PostgresStatement(
     """
     select task_id, epoch, attempt, priority, spec,
-           checkpoint_version, generation, bytes_done, bytes_total, stage, payload
+           checkpoint_version, generation, bytes_done, bytes_total, stage, payload,
+           checkpoint_version is null and (select generation from task where id = task_id) is not null begins_anew
       from claimed($1)
     """)
 

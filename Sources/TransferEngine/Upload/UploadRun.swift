@@ -174,6 +174,7 @@ final class UploadRun: @unchecked Sendable {
     return UploadOrder(
       task: spec.id, generation: state.generation, size: state.identity.size, plan: plan,
       ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
+      beginsAnew: ledger.beginsAnew,
       body: UploadBodies(
         source: source, throttle: throttle, loop: lane.loop,
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
@@ -233,7 +234,7 @@ final class UploadRun: @unchecked Sendable {
       looks = try await !target.refusesToReplace(order)
     }
     if looks, var there = try await target.look(order) {
-      if there.owner == order.owner {
+      if order.mayHaveMade(there) {
         // It was made before the task was canceled, and with that it was forgotten whether it is doubted.
         if state?.isPublishing == false {
           order.isDoubted = true

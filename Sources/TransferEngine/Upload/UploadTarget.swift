@@ -137,6 +137,8 @@ package struct UploadOrder: Sendable {
   var firstParallel: Int { body.isLimited ? 1 : min(plan.parallel, UploadQueue.firstWindow) }
   /// Whether an earlier run may have sent the whole file already.
   package var mayBeThere: Bool
+  /// Whether an earlier run may have sent some of it, or of another version, before the task was canceled.
+  package var beginsAnew = false
   package let body: UploadBodies
   /// Records another session of the upload.
   package let record: @Sendable (_ session: [UInt8]) async throws -> Void
@@ -148,6 +150,12 @@ package struct UploadOrder: Sendable {
   /// Whether the server has told that what it made of this version has other bytes, or nobody knows what it has told: then
   /// only reading proves something.
   package var isDoubted = false
+
+  /// Whether this task says to have made it of this version. An object that does not say of which must be proven.
+  func mayHaveMade(_ there: UploadedObject) -> Bool {
+    guard let maker = there.owner, maker.task == task else { return false }
+    return maker.version == nil || maker == owner
+  }
 }
 
 /// What is at a destination.
@@ -171,6 +179,7 @@ package struct UploadedObject: Hashable, Sendable {
   package struct Owner: Hashable, Sendable {
     package var task: UniqueID
     /// A digest of what tells the version from others. A generation does not: a task that was canceled counts them anew.
+    /// Nil of an upload that a worker of an earlier version began.
     package var version: String?
 
     package init(task: UniqueID, version: String?) {

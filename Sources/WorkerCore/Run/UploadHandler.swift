@@ -44,6 +44,8 @@ extension RunLedger: UploadLedger {
   package func checkpoint(_ checkpoint: UploadCheckpoint) async throws {
     try await self.checkpoint(checkpoint.envelope)
   }
+
+  package var beginsAnew: Bool { claim.beginsAnew }
 }
 
 extension UploadedObject {

@@ -92,10 +92,14 @@ final class UploadRecordingLedger: UploadLedger {
   }
 
   let epoch = 1
+  let beginsAnew: Bool
   private let state = Lock(State())
   private let onCheckpoint: @Sendable (UploadCheckpoint) async throws -> Void
 
-  init(_ onCheckpoint: @escaping @Sendable (UploadCheckpoint) async throws -> Void = { _ in }) {
+  init(
+    beginsAnew: Bool = false, _ onCheckpoint: @escaping @Sendable (UploadCheckpoint) async throws -> Void = { _ in }
+  ) {
+    self.beginsAnew = beginsAnew
     self.onCheckpoint = onCheckpoint
   }
 

@@ -29,6 +29,50 @@ extension UploadPutTests {
     }
   }
 
+  @Test(
+    "what a canceled run has left is replaced if it is a part of the file, and else it is not taken for the file",
+    arguments: [IfExists.fail, .skip], [true, false])
+  func leftByCanceled(ifExists: IfExists, expectsSize: Bool) async throws {
+    let other = OriginContent(seed: 9).bytes(0..<1_000_000)
+    for there in [Array(Self.bytes().prefix(1_000_000)), Self.bytes(), other] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        let spec = Self.spec(harness) {
+          $0.ifExists = ifExists
+          if expectsSize { $0.expect.bytes = Int64(Self.size) }
+        }
+        _ = try await Self.interrupted(harness, spec, there: there)
+        let before = harness.store.exchanges(.put).count
+        let outcome = await harness.run(spec, ledger: UploadRecordingLedger(beginsAnew: true))
+        let requests = harness.store.exchanges(.put).dropFirst(before)
+        if there == other {
+          // An earlier run may have sent them, before the source has changed.
+          #expect(outcome.failure?.code == .destinationExists && requests.isEmpty, "\(outcome)")
+          #expect(harness.store.objects["put/film.mp4"]?.bytes == other)
+        } else {
+          #expect(outcome.object?.size == Int64(Self.size), "\(outcome)")
+          #expect(requests.count == (there.count == Self.size ? 0 : 1))
+          #expect(requests.allSatisfy { $0.request["if-match"] != nil })
+          Self.expectThere(harness)
+        }
+      }
+    }
+  }
+
+  @Test("a file is nobody's own before the task has sent anything, also if it begins as the source does")
+  func beginsAlike() async throws {
+    for (ifExists, bytes) in [(IfExists.fail, 0), (.fail, 1_000_000), (.skip, 0), (.skip, 1_000_000)] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        let other = Array(Self.bytes().prefix(bytes))
+        harness.store.put("put/film.mp4", bytes: other)
+        let outcome = await harness.run(Self.spec(harness) { $0.ifExists = ifExists })
+        #expect(outcome.failure?.code == (ifExists == .fail ? .destinationExists : nil), "\(outcome)")
+        #expect(harness.store.objects["put/film.mp4"]?.bytes == other)
+      }
+    }
+  }
+
   /// Ends a run within its request, after which the server has `bytes`, and returns what the next one gets.
   private static func interrupted(
     _ harness: UploadHarness, _ spec: TaskSpec, there bytes: [UInt8]

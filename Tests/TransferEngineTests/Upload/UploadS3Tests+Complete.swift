@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -78,6 +79,34 @@ extension UploadS3Tests {
       #expect(harness.store.exchanges(.putObject).last?.status == 412)
       Self.expectThere(harness, bytes)
     }
+  }
+
+  @Test(
+    "the object of an earlier version is replaced also by a run that goes on, and nothing is sent twice",
+    arguments: [IfExists.fail, .skip])
+  func replacesFormer(ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      try harness.put(Self.bytes())
+      #expect(await harness.run(spec, ledger: ledger).failure == nil)
+      let other = OriginContent(seed: 9).bytes(0..<Int64(Self.size))
+      unlink(harness.sourcePath)
+      try harness.put(other)
+      harness.store.always(.completeUpload, .status(503, headers: [("Retry-After", "60")]))
+      #expect(await harness.run(spec, from: ledger.last, ledger: ledger).failure?.class == .retry)
+      Self.expectSent(harness, 2)
+      harness.store.script { _ in [] }
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.object?.verified == .crc32c && outcome.object?.remark == nil, "\(outcome)")
+      Self.expectSent(harness, 2)
+      Self.expectThere(harness, other)
+    }
+  }
+
+  /// So many uploads have sent all their parts once.
+  private static func expectSent(_ harness: UploadHarness, _ uploads: Int) {
+    #expect(harness.store.exchanges(.createUpload).count == uploads)
+    #expect(harness.store.exchanges(.uploadPart).count == 4 * uploads)
   }
 
   @Test("an end with status 200 and an error inside is no success") func errorInside() async throws {
@@ -240,6 +269,51 @@ extension UploadS3Tests {
     for fault in [StoreFault.truncateObject(by: 1), .wrongChecksumEcho] {
       try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { _, outcome in
         #expect(outcome.failure?.class == .retry, "\(outcome)")
+      }
+    }
+  }
+
+  /// A HEAD of an object whose upload a worker of an earlier version began.
+  private static let former = StoreFault.header("x-amz-meta-reelhaul-version", nil)
+
+  @Test("an upload that a worker of an earlier version began is finished, and sent once", arguments: [false, true])
+  func begunByFormer(isLost: Bool) async throws {
+    try await upload(
+      spec: Self.spec { _ in },
+      script: { request in
+        switch request.operation {
+        case .completeUpload where isLost && request["if-match"] == nil: [.closeAfterApplying]
+        case .headObject: [Self.former] + Self.silentHeads[0]
+        default: []
+        }
+      }
+    ).run { harness, outcome in
+      #expect(outcome.object?.verified == .crc32c && outcome.object?.remark == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.getObject).isEmpty != isLost)
+      #expect(harness.store.exchanges(.createUpload).count == 1)
+      #expect(harness.store.exchanges(.completeUpload).count { $0.wasApplied } == 1)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test(
+    "an object that does not say of which version it is passes for this one only by its bytes",
+    arguments: [small, size], [IfExists.fail, .skip])
+  func madeByFormer(size: Int, ifExists: IfExists) async throws {
+    for isSame in [true, false] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes(size))
+        let spec = Self.spec { $0.ifExists = ifExists }
+        let bytes = isSame ? Self.bytes(size) : OriginContent(seed: 9).bytes(0..<Int64(size))
+        var there = StoreObject(pieces: [StorePiece(bytes: bytes)])
+        there.etag = "\"of-an-encrypted-object\""
+        there.metadata = ["reelhaul-task": "\(spec.id)", "reelhaul-generation": "0"]
+        harness.store.put("films/film.mp4", there)
+        let outcome = await harness.run(spec)
+        #expect(outcome.object?.verified == .crc32c, "\(outcome)")
+        let sent = harness.store.exchanges(.putObject) + harness.store.exchanges(.uploadPart)
+        #expect(sent.contains(where: \.wasApplied) != isSame)
+        Self.expectThere(harness, Self.bytes(size))
       }
     }
   }

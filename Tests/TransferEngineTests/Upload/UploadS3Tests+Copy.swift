@@ -161,6 +161,63 @@ extension UploadS3Tests {
     }
   }
 
+  private static func refusesCopy(_ request: StoreRequest) -> Bool {
+    [.uploadPartCopy, .copyObject].contains(request.operation)
+  }
+
+  @Test("a copy that the store has refused to make keeps its limit and its remark after a stop")
+  func refusedBefore() async throws {
+    try await UploadHarness.run { harness in
+      harness.store.put("films/source.mp4", bytes: Self.bytes())
+      let (ledger, gate) = (UploadRecordingLedger(), OriginGate())
+      var spec = Self.copy { $0.parameters = Array(#"{"partSize":5242880}"#.utf8) }
+      harness.store.script { request in
+        if Self.refusesCopy(request) { return [.status(501)] }
+        guard request.operation == .uploadPart, request.ordinal > 2 else { return [] }
+        return [.status(503, headers: [("Retry-After", "60")])]
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+
+      let sent = harness.store.exchanges(.uploadPart).count
+      harness.store.script { request in
+        Self.refusesCopy(request) ? [.status(501)] : request.operation == .uploadPart ? [.holdAnswer(gate)] : []
+      }
+      // One part takes half of the time for which the parts that are sent at once may take.
+      spec.rate = 3 << 20
+      let run = Task { [spec] in await harness.run(spec, from: ledger.last, ledger: ledger) }
+      await gate.reached()
+      #expect(harness.store.exchanges(.uploadPart).count == sent + 1)
+      run.cancel()
+      #expect(await run.value == .stopped)
+      gate.open()
+
+      spec.rate = nil
+      harness.store.script { Self.refusesCopy($0) ? [.status(501)] : [] }
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.object?.remark?.contains("through the worker") == true, "\(outcome)")
+      #expect(harness.store.exchanges(.createUpload).count == 2)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a short object that the store has refused to copy keeps its remark if its lost answer is found out later")
+  func refusedBeforeSmall() async throws {
+    try await UploadHarness.run { harness in
+      harness.store.put("films/source.mp4", bytes: Self.bytes(Self.small))
+      let (spec, ledger) = (Self.copy { $0.ifExists = .replace }, UploadRecordingLedger())
+      harness.store.script { request in
+        Self.refusesCopy(request) ? [.status(501)] : request.operation == .putObject ? [.closeAfterApplying] : []
+      }
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      harness.store.script { Self.refusesCopy($0) ? [.status(501)] : [] }
+      let sent = harness.store.exchanges(.putObject).count
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.object?.remark?.contains("through the worker") == true, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).count == sent)
+      Self.expectThere(harness, Self.bytes(Self.small))
+    }
+  }
+
   @Test("a store that redirects to the object has its fields, and not those of the redirect", arguments: [small, size])
   func redirectedProperties(size: Int) async throws {
     let content = OriginFile(seed: 1, size: Int64(size))

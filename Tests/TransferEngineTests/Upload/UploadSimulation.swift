@@ -270,6 +270,7 @@ private final class SimulatedLedger: UploadLedger {
   func revoke() { isRevoked.withLock { $0 = true } }
   func progress(bytesDone: Int64, bytesTotal: Int64?) {}
   func pulse() {}
+  var beginsAnew: Bool { false }
 
   func checkpoint(_ checkpoint: UploadCheckpoint) async throws {
     guard mayWrite else { throw UploadSimulation.Refused() }

@@ -14,10 +14,11 @@ extension S3Target {
   func complete(
     _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt]
   ) async throws -> UploadedObject? {
-    var ending = Ending()
+    var (upload, ending) = (upload, Ending())
     for number in 1...Self.finishes {
       let isLast = number == Self.finishes
-      if let object = try await complete(upload, uploadID, session, receipts, &ending, isLast: isLast) { return object }
+      let object = try await complete(&upload, uploadID, session, receipts, &ending, isLast: isLast)
+      if let object { return object }
     }
     return nil
   }
@@ -71,7 +72,7 @@ extension S3Target {
 
   /// Nil where it is to be tried again.
   private func complete(
-    _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt],
+    _ upload: inout UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt],
     _ ending: inout Ending, isLast: Bool
   ) async throws -> UploadedObject? {
     let parts = receipts.map { receipt in
@@ -113,6 +114,11 @@ extension S3Target {
       if let taken = ending.taken, error.losesUpload || error.status == 412 || isLast { return taken }
       switch error.status {
       case 412:
+        // Of another version, which the run before has seen, or which came late.
+        if !isLast, let former = try await look(), former.owner?.task == upload.task, former.etag != upload.replaces {
+          upload.replaces = former.etag
+          return nil
+        }
         try? await abort(session: Session(uploadID: uploadID).json)
         throw try await occupied(upload)
       case _ where error.losesUpload:
@@ -135,16 +141,16 @@ extension S3Target {
     }
     var object: UploadedObject
     switch try await head() {
-    case .found(let there) where there.owner == upload.owner:
+    // A store that keeps no metadata, or not the version, tells it by the tag.
+    case .found(let there)
+    where ending.told != nil && there.owner?.version == nil && Self.bare(there.etag) == Self.bare(ending.told?.etag):
+      object = there
+    case .found(let there) where upload.mayHaveMade(there):
       object = there
       if try await proves(&object, upload, crc32c: crc32c) { break }
       if ending.told != nil, Self.bare(there.etag) == Self.bare(ending.told?.etag) { throw damaged }
       // An upload before this one has made it.
       return try await ending.unseen(isLast) { try await client.pause(Self.finishPause) }
-    // A store that keeps no metadata tells it by the tag.
-    case .found(let there)
-    where ending.told != nil && there.owner == nil && Self.bare(there.etag) == Self.bare(ending.told?.etag):
-      object = there
     case .forbidden where ending.told != nil:
       // Who may only write gets no other word than this.
       object = UploadedObject(etag: ending.told?.etag)

@@ -79,7 +79,16 @@ extension S3Target {
     throw try await occupied(upload)
   }
 
-  func remark(_ upload: UploadOrder) async throws -> String? {
+  /// What people are told of the object, after what is told already.
+  func remark(_ upload: UploadOrder, after told: String? = nil) async throws -> String? {
+    var remarks = [told, try await overwriteRemark(upload)].compactMap(\.self)
+    if hasRefusedCopy.withLock({ $0 }) {
+      remarks.append("the store does not copy by itself: the bytes went through the worker")
+    }
+    return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
+  }
+
+  private func overwriteRemark(_ upload: UploadOrder) async throws -> String? {
     guard upload.ifExists == .fail, upload.replaces == nil else { return nil }
     switch try await conditions() {
     case .proven, .honoured: return nil

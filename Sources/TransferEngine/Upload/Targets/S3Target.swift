@@ -113,6 +113,8 @@ struct S3Target: UploadTarget {
 
   func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
     let session = try Session(session)
+    // A run before has asked.
+    if !session.copies, copiesByStore(upload) { hasRefusedCopy.withLock { $0 = true } }
     if upload.mayBeThere, var there = try await own(upload), try await proves(&there, upload) {
       there.remark = try await remark(upload)
       return .finished(there)
@@ -217,7 +219,7 @@ struct S3Target: UploadTarget {
         if !isInDoubt, !upload.mayBeThere { try await upload.publishing(false) }
         throw try await occupied(upload)
       }
-      if there.owner == upload.owner, try await proves(&there, upload) {
+      if upload.mayHaveMade(there), try await proves(&there, upload) {
         return UploadReceipt(
           segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
           versionID: there.versionID)
@@ -257,7 +259,7 @@ struct S3Target: UploadTarget {
     if object == nil {
       switch try await head() {
       case .found(var there):
-        let isConfirmed = there.owner != upload.owner || isOf(there, receipts)
+        let isConfirmed = !upload.mayHaveMade(there) || isOf(there, receipts)
         if !isConfirmed, try await !proves(&there, upload) { throw damaged }
         object = there
       case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
@@ -269,16 +271,12 @@ struct S3Target: UploadTarget {
     guard var object else {
       throw TaskFailure.badResponse("the object is not there after its upload", url: location)
     }
-    if let owner = object.owner, owner != upload.owner {
+    if object.owner != nil, !upload.mayHaveMade(object) {
       throw TaskFailure(
         code: .destinationExists, message: "\(location) was replaced by somebody else as soon as it was uploaded",
         class: .fail)
     }
-    var remarks = [object.remark, try await remark(upload)].compactMap(\.self)
-    if hasRefusedCopy.withLock({ $0 }) {
-      remarks.append("the store does not copy by itself: the bytes went through the worker")
-    }
-    object.remark = remarks.isEmpty ? nil : remarks.joined(separator: "; ")
+    object.remark = try await remark(upload, after: object.remark)
     guard object.verified == .none else { return object }
     let kinds = Set(receipts.map(\.verified))
     object.verified =
@@ -381,9 +379,9 @@ struct S3Target: UploadTarget {
 
   static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
 
-  /// The object, if this task has made it of this version.
+  /// The object, if this task has made it of this version, or of one that it does not tell.
   func own(_ upload: UploadOrder) async throws -> UploadedObject? {
-    guard let there = try await look(), there.owner == upload.owner else { return nil }
+    guard let there = try await look(), upload.mayHaveMade(there) else { return nil }
     return there
   }
 
