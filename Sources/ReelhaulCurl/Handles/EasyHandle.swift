@@ -150,7 +150,7 @@ final class EasyHandle {
     if request.isSentOnce { try check(rh_easy_set_long(raw, CURLOPT_FRESH_CONNECT, 1)) }
     if request.keepsPath { try check(rh_easy_set_long(raw, CURLOPT_PATH_AS_IS, 1)) }
     try setMethod(request)
-    let isSentAtOnce = request.method == .put && request.body?.size ?? 0 <= Self.sentAtOnce
+    let isSentAtOnce = request.method == .put && request.body?.size ?? 0 <= CurlRequest.sentAtOnce
     try setHeaders(request.headers + (isSentAtOnce ? [("Expect", "")] : []))
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
@@ -160,11 +160,6 @@ final class EasyHandle {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
   }
-
-  /// The largest body of a PUT that is sent with its head. To wait for `100 Continue` costs a round trip, or half a second
-  /// if the server knows none, which a small body is not worth. After such an answer libcurl repeats nothing by itself, so
-  /// a method that is not idempotent waits for it.
-  private static let sentAtOnce: Int64 = 256 << 10
 
   private func setMethod(_ request: CurlRequest) throws(CurlError) {
     switch request.method {

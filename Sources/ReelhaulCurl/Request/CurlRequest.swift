@@ -22,6 +22,11 @@ package struct CurlRequest: Sendable {
     }
   }
 
+  /// The largest body of a PUT that is sent with its head. To wait for `100 Continue` costs a round trip, or half a second
+  /// if the server knows none, which a small body is not worth. After such an answer libcurl repeats nothing by itself, so
+  /// a method that is not idempotent waits for it.
+  package static let sentAtOnce: Int64 = 256 << 10
+
   package var method: Method
   /// `http://` or `https://`, without a user name and password.
   package var url: String

@@ -13,19 +13,28 @@ struct HTTPLane: Sendable {
   let limiter: RateLimiter?
   let metrics: TransferMetrics
 
-  /// Takes a connection to `server` (host:port), and gives it back after `body`. Calls `pulse` now and then while it
-  /// waits for one. Throws ``CurlError/canceled`` if the task is canceled meanwhile.
-  func connected<Result>(
-    to server: String, pulse: @escaping @Sendable () -> Void, _ body: () async throws(CurlError) -> Result
-  ) async throws(CurlError) -> Result {
+  /// Sends `request` once it has a connection to `server` (host:port). Calls `pulse` now and then while it waits for one.
+  /// Throws ``CurlError/canceled`` if the task is canceled meanwhile.
+  func perform(
+    _ request: CurlRequest, to server: String, handler: any CurlHandler, pulse: @escaping @Sendable () -> Void
+  ) async throws(CurlError) {
+    let isRelay = (request.body as? UploadBody)?.isRelay ?? false
     do {
-      try await hosts.connect(to: server, for: name, on: loop, pulse: pulse)
+      try await hosts.connect(to: server, for: name, isRelay: isRelay, on: loop, pulse: pulse)
     } catch {
       throw .canceled
     }
+    let witness = HostWitness(request.body, handler) { hosts.served(server) }
+    var request = request
+    if request.body != nil { request.body = witness }
     let number = hosts.sent(to: server)
-    defer { hosts.giveBack(server, for: name, of: number) }
-    return try await body()
+    defer { hosts.giveBack(server, for: name, isRelay: isRelay, after: witness.fate, of: number) }
+    do throws(CurlError) {
+      _ = try await client.perform(request, handler: witness)
+    } catch {
+      witness.failed(error)
+      throw error
+    }
   }
 
   /// Sends `request`, and returns the answer with its body, of which `limit` bytes are kept.
@@ -47,19 +56,17 @@ struct HTTPLane: Sendable {
     _ request: CurlRequest, limit: Int, pulse: @escaping @Sendable () -> Void
   ) async throws(CurlError) -> CurlAnswer {
     guard let url = CurlURL(request.url) else { throw CurlError(.badRequest, message: "the URL cannot be sent") }
-    return try await connected(to: url.server, pulse: pulse) { () async throws(CurlError) in
-      let collector = CurlAnswerCollector(limit: limit)
-      do throws(CurlError) {
-        _ = try await client.perform(request, handler: collector)
-      } catch {
-        guard let answer = collector.isFull ? collector.answer : collector.refusal, error.code != .canceled else {
-          throw error
-        }
-        return answer
+    let collector = CurlAnswerCollector(limit: limit)
+    do throws(CurlError) {
+      try await perform(request, to: url.server, handler: collector, pulse: pulse)
+    } catch {
+      guard let answer = collector.isFull ? collector.answer : collector.refusal, error.code != .canceled else {
+        throw error
       }
-      guard let answer = collector.answer else { throw CurlError(.noResponse, message: "there was no answer") }
       return answer
     }
+    guard let answer = collector.answer else { throw CurlError(.noResponse, message: "there was no answer") }
+    return answer
   }
 }
 

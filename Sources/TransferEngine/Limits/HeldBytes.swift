@@ -4,7 +4,8 @@ import ReelhaulSystem
 /// cannot be read again: never more than the limit, whatever the number of uploads.
 ///
 /// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
-/// the others leave: whatever it keeps, there is something for the next one.
+/// the others leave: whatever it keeps, there is something for the next one. So a portion counts as half of the limit at
+/// most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
@@ -107,8 +108,8 @@ final class HeldBytes: Sendable {
     state = Lock(State(limit: limit))
   }
 
-  /// Runs `body` once `count` bytes may be held for `host`, which then are until it ends. More than the limit is held
-  /// alone. Throws `CancellationError` if the task is canceled while it waits.
+  /// Runs `body` once `count` bytes may be held for `host`, which then are until it ends. Throws `CancellationError` if the
+  /// task is canceled while it waits.
   func holding<Result>(
     _ count: Int64, for host: String, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -128,7 +129,7 @@ final class HeldBytes: Sendable {
 
   /// Like ``holding(_:for:_:)``, until the portion is released.
   func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
-    let count = min(count, limit)
+    let count = min(count, limit / 2)
     let number = state.withLock { $0.number() }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
@@ -151,7 +152,7 @@ final class HeldBytes: Sendable {
 
   /// A portion that can be had without waiting.
   func takeNow(_ count: Int64, for host: String) -> Portion? {
-    let count = min(count, limit)
+    let count = min(count, limit / 2)
     let isTaken = state.withLock { state in
       let number = state.number()
       state.hosts[host, default: Host()].waiting.append(Waiter(number: number, count: count, continuation: nil))

@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import ReelhaulSystem
 
 /// The requests that all transfers of this process have running at each host: never more than the limit, with an equal
@@ -10,6 +11,10 @@ import ReelhaulSystem
 ///
 /// A storage root may always have one request at a host, even beyond the limit, but not beyond what the host allows. A
 /// root whose file system does not answer gives nothing back, and must not stop the others.
+///
+/// A relay, whose body is read from a server while it is sent, keeps its connection until those reads have had theirs,
+/// which may be at this host or at one whose relays read here. So relays get no more than half of the connections, and
+/// one other request may always run beside them. It ends without another connection, so all that wait have their turn.
 final class HostConnections: Sendable {
   /// What a transfer found out about a host.
   struct Experience: Hashable {
@@ -20,16 +25,37 @@ final class HostConnections: Sendable {
 
   /// What the host made of a request.
   enum Fate {
-    /// It sent what was asked for; ``served(_:)`` was told.
+    /// It sent what was asked for, or took what was sent; ``served(_:)`` was told.
     case served
     /// It took no more requests: 429, 503, or the connection ended before an answer.
     case refused
+    /// Like ``refused``. The caller itself sends less then, so it teaches nothing.
+    case refusedUpload
     case other
+
+    /// - Parameter status: nil if there was no answer, because of `error`.
+    init(status: Int?, error: CurlError.Code? = nil) {
+      let isRefused = status.map { [429, 503].contains($0) } ?? error.map(Self.refusals.contains) ?? false
+      self = isRefused ? .refused : .other
+    }
+
+    /// How a connection ends before an answer, where a server takes no more of them.
+    private static let refusals: Set<CurlError.Code> = [
+      .connectFailed, .tlsFailed, .noResponse, .sendFailed, .receiveFailed,
+    ]
+  }
+
+  /// Requests that run.
+  fileprivate struct Use {
+    var relays = 0
+    var others = 0
+
+    var total: Int { relays + others }
   }
 
   fileprivate struct Host {
-    /// Requests that run, by storage root.
-    var used: [String: Int] = [:]
+    /// By storage root.
+    var used: [String: Use] = [:]
     /// The numbers of the transfers that use the host, those that came first in front.
     var transfers: [Int] = []
     var waiting: [Waiter] = []
@@ -44,34 +70,41 @@ final class HostConnections: Sendable {
 
     var isIdle: Bool { used.isEmpty && transfers.isEmpty && waiting.isEmpty }
 
-    var total: Int { used.values.reduce(0, +) }
+    var total: Int { used.values.reduce(0) { $0 + $1.total } }
 
     /// How many the host allows, as far as is known.
     func allowed(now: Int64) -> Int {
       allowed.map { $0.count + Int((now - $0.at) / HostConnections.trialInterval) } ?? .max
     }
 
-    func hasRoom(for root: String, limit: Int, now: Int64) -> Bool {
-      let total = total
-      return total < allowed(now: now) && (used[root] == nil || total < limit)
+    func hasRoom(for user: User, limit: Int, now: Int64) -> Bool {
+      let (own, total, allowed) = (used[user.root] ?? Use(), total, allowed(now: now))
+      guard user.isRelay else {
+        return (own.others == 0 || total < limit) && (total < allowed || used.values.allSatisfy { $0.others == 0 })
+      }
+      let half = max(1, min(limit, allowed) / 2)
+      return total < allowed && (own.total == 0 || total < limit && used.values.reduce(0) { $0 + $1.relays } < half)
     }
 
-    /// Unless others wait, or there is no room.
-    mutating func take(_ root: String, limit: Int, now: Int64) -> Bool {
-      guard hasRoom(for: root, limit: limit, now: now), waiting.isEmpty || used[root] == nil else { return false }
-      used[root, default: 0] += 1
+    /// Unless there is no room, or it is another's turn.
+    mutating func take(_ user: User, limit: Int, now: Int64) -> Bool {
+      func hasRoom(_ user: User) -> Bool { self.hasRoom(for: user, limit: limit, now: now) }
+      guard hasRoom(user), !waiting.contains(where: { hasRoom($0.user) }) else { return false }
+      count(user, 1)
       return true
     }
 
-    mutating func giveBack(_ root: String) {
-      used[root] = used[root].flatMap { $0 > 1 ? $0 - 1 : nil }
+    mutating func count(_ user: User, _ change: Int) {
+      var own = used[user.root] ?? Use()
+      if user.isRelay { own.relays += change } else { own.others += change }
+      used[user.root] = own.total == 0 ? nil : own
     }
 
     /// Those who wait and have room now, in their order: they have a connection from now on.
     mutating func admit(limit: Int, now: Int64) -> [Waiter] {
       var admitted: [Waiter] = []
-      while let index = waiting.firstIndex(where: { hasRoom(for: $0.root, limit: limit, now: now) }) {
-        used[waiting[index].root, default: 0] += 1
+      while let index = waiting.firstIndex(where: { hasRoom(for: $0.user, limit: limit, now: now) }) {
+        count(waiting[index].user, 1)
         admitted.append(waiting.remove(at: index))
       }
       return admitted
@@ -89,13 +122,19 @@ final class HostConnections: Sendable {
     /// A request was refused. Returns whether it was one too many. The reason is another if the host serves no request,
     /// or served as many a moment ago: a URL that is always refused must fail, and must not take the host from others.
     mutating func refused(_ number: Int?, now: Int64) -> Bool {
-      let refused = number.flatMap { requests.removeValue(forKey: $0) }
-      // The host took the later ones without this one.
-      for (other, request) in requests where other > number ?? .max { requests[other]?.count = request.count - 1 }
+      let refused = forget(refused: number)
       let total = total
       guard served > 0 || isWorking(beside: refused, now: now), total > mostServed(now: now) else { return false }
       allowed = (max(1, total - 1), now)
       return true
+    }
+
+    /// The host took the later ones without this one.
+    @discardableResult
+    mutating func forget(refused number: Int?) -> Request? {
+      guard let number else { return nil }
+      for (other, request) in requests where other > number { requests[other]?.count = request.count - 1 }
+      return requests.removeValue(forKey: number)
     }
 
     /// Whether the host works on a request, of which nothing has come yet: it would have refused it by now, as the other.
@@ -113,9 +152,15 @@ final class HostConnections: Sendable {
     var count: Int
   }
 
+  /// Whose request it is.
+  fileprivate struct User {
+    let root: String
+    let isRelay: Bool
+  }
+
   fileprivate struct Waiter {
     let number: Int
-    let root: String
+    let user: User
     let continuation: UnsafeContinuation<Bool, Never>
   }
 
@@ -151,28 +196,30 @@ final class HostConnections: Sendable {
   /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Calls `pulse` now and then while
   /// it waits, on `loop`. Throws if the task is canceled meanwhile.
   func connect(
-    to host: String, for root: String, on loop: EventLoop, pulse: @escaping @Sendable () -> Void
+    to host: String, for root: String, isRelay: Bool = false, on loop: EventLoop, pulse: @escaping @Sendable () -> Void
   ) async throws(CancellationError) {
-    guard !take(host, for: root) else { return }
+    guard !take(host, for: root, isRelay: isRelay) else { return }
     let waiting = loop.repeating(every: .seconds(10)) { [self] in
       pulse()
       admit(to: host)
     }
     defer { waiting.cancel() }
-    try await wait(for: host, for: root)
+    try await wait(for: host, for: root, isRelay: isRelay)
   }
 
-  /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for one.
-  func take(_ host: String, for root: String) -> Bool {
+  /// Takes a connection to `host` for a transfer of `root`, if one is free and nobody waits for it.
+  func take(_ host: String, for root: String, isRelay: Bool = false) -> Bool {
     let now = now()
-    let isTaken = state.withLock { $0.hosts[host, default: Host()].take(root, limit: limit, now: now) }
+    let user = User(root: root, isRelay: isRelay)
+    let isTaken = state.withLock { $0.hosts[host, default: Host()].take(user, limit: limit, now: now) }
     if isTaken { HostLine.current?.took() }
     return isTaken
   }
 
   /// Takes a connection to `host` as soon as one is free and it is this caller's turn. Throws if the task is canceled
   /// meanwhile.
-  func wait(for host: String, for root: String) async throws(CancellationError) {
+  func wait(for host: String, for root: String, isRelay: Bool = false) async throws(CancellationError) {
+    let user = User(root: root, isRelay: isRelay)
     let number = state.withLock { state in
       state.lastNumber += 1
       return state.lastNumber
@@ -184,8 +231,8 @@ final class HostConnections: Sendable {
         let now = now()
         let answer = state.withLock { state -> Bool? in
           if state.canceled.remove(number) != nil { return false }
-          if state.hosts[host, default: Host()].take(root, limit: limit, now: now) { return true }
-          state.hosts[host]?.waiting.append(Waiter(number: number, root: root, continuation: continuation))
+          if state.hosts[host, default: Host()].take(user, limit: limit, now: now) { return true }
+          state.hosts[host]?.waiting.append(Waiter(number: number, user: user, continuation: continuation))
           return nil
         }
         if let answer { continuation.resume(returning: answer) }
@@ -220,7 +267,7 @@ final class HostConnections: Sendable {
     }
   }
 
-  /// The host sends what a request with a connection asked for.
+  /// The host sends what a request with a connection asked for, or takes what it sends.
   func served(_ host: String) {
     let now = now()
     state.withLock { state in
@@ -234,7 +281,9 @@ final class HostConnections: Sendable {
   /// Gives a connection back that was taken. Who waits for one may have it. Returns whether the request was refused
   /// because there was one too many. `number` is that of the request, if one was sent.
   @discardableResult
-  func giveBack(_ host: String, for root: String, after fate: Fate = .other, of number: Int? = nil) -> Bool {
+  func giveBack(
+    _ host: String, for root: String, isRelay: Bool = false, after fate: Fate = .other, of number: Int? = nil
+  ) -> Bool {
     let now = now()
     let (isSurplus, next) = state.withLock { state -> (Bool, [Waiter]) in
       guard var entry = state.hosts[host] else { return (false, []) }
@@ -246,10 +295,11 @@ final class HostConnections: Sendable {
       case .refused:
         isSurplus = entry.refused(number, now: now)
         if isSurplus { state.makeRoom() }
+      case .refusedUpload: entry.forget(refused: number)
       case .other: break
       }
       if let number { entry.requests[number] = nil }
-      entry.giveBack(root)
+      entry.count(User(root: root, isRelay: isRelay), -1)
       let next = entry.admit(limit: limit, now: now)
       state.keep(entry, of: host)
       return (isSurplus, next)
@@ -322,7 +372,7 @@ final class HostConnections: Sendable {
   }
 
   /// The requests that run at all hosts.
-  var used: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.used.values.reduce(0, +) } } }
+  var used: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.total } } }
 
   // MARK: For tests
 

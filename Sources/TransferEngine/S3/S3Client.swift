@@ -136,9 +136,13 @@ final class S3Client: Sendable {
   func holding<Result>(
     _ range: Range<Int64>, of source: any UploadSource, _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
-    // Without a place, `body` says why there is none.
+    try await root.held.holding(range, of: source, for: server(), body)
+  }
+
+  /// In whose name the store's bytes are held. Without a place, its requests say why there is none.
+  func server() async -> String {
     let place = (try? await S3Endpoint(credential(), bucket: bucket, key: nil))?.url()
-    return try await root.held.holding(range, of: source, for: place.flatMap { CurlURL($0)?.server } ?? bucket, body)
+    return place.flatMap { CurlURL($0)?.server } ?? bucket
   }
 
   /// Waits before the next of several tries.

@@ -41,11 +41,13 @@ final class RemoteSource: UploadSource {
   /// - Parameters:
   ///   - s3: Signs the requests, if `url` is that of an object.
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
+  ///   - holder: In whose name the bytes are held.
   ///   - pulse: Called now and then while a request waits.
   static func open(
-    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, holder: String,
+    pulse: @escaping @Sendable () -> Void
   ) async throws -> RemoteSource {
-    let server = SourceServer(url, s3: s3, fields: fields, lane: lane, pulse: pulse)
+    let server = SourceServer(url, s3: s3, fields: fields, lane: lane, holder: holder, pulse: pulse)
     var answer = try await server.get(.first(count: firstRange))
     if case .part(let bytes, let version) = answer, let size = version.size {
       if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
@@ -59,6 +61,7 @@ final class RemoteSource: UploadSource {
   }
 
   var isHeld: Bool { held != nil }
+  var needsConnections: Bool { !isHeld }
 
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
     if let held { return held[Int(range.lowerBound)..<Int(range.upperBound)] }
@@ -158,15 +161,18 @@ private final class SourceServer: Sendable {
 
   private let fields: [HeaderField]
   private let lane: HTTPLane
+  private let holder: String
   private let pulse: @Sendable () -> Void
   private let limits = DownloadLimits()
   private let state: Lock<State>
 
   init(
-    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, pulse: @escaping @Sendable () -> Void
+    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String,
+    pulse: @escaping @Sendable () -> Void
   ) {
     self.fields = fields
     self.lane = lane
+    self.holder = holder
     self.pulse = pulse
     state = Lock(State(url, s3: s3))
   }
@@ -184,7 +190,7 @@ private final class SourceServer: Sendable {
       } catch let lack as MemoryLack {
         // Nobody waits with bytes that others wait for, nor with a connection.
         portion = nil
-        portion = try await lane.held.take(lack.count, for: host)
+        portion = try await lane.held.take(lack.count, for: holder)
       } catch let failure as TaskFailure {
         let failure = try await explained(failure)
         guard failure.class == .retry, let pause = budget.pause(after: failure) else { throw failure }
@@ -209,11 +215,8 @@ private final class SourceServer: Sendable {
     return failure
   }
 
-  /// In whose name the bytes are held.
-  private var host: String { state.withLock { $0.url.server } }
-
   private func once(_ asked: ResponseGate.Asked, _ portion: HeldBytes.Portion?) async throws -> Bytes {
-    let receiver = SourceReceiver(lane.held, host: host, portion)
+    let receiver = SourceReceiver(lane.held, host: holder, portion)
     let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
     let signer = await s3?.current()
     let exchange = Exchange(

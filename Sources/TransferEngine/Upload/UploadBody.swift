@@ -97,6 +97,9 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   package var size: Int64 { Int64(range.count) }
 
+  /// Whether its request waits for others, which read the source, while it is sent.
+  var isRelay: Bool { all == nil && bodies.source.needsConnections }
+
   /// Whether libcurl has got all bytes, so that the server may have them.
   var isSent: Bool { sent == size }
 

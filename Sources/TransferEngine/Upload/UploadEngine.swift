@@ -70,6 +70,7 @@ package struct UploadEngine: Sendable {
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
+    let holder = { @Sendable in await self.holder(of: spec, parameters) }
     switch place {
     case .storage(let url):
       guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
@@ -87,7 +88,7 @@ package struct UploadEngine: Sendable {
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
-          return try await RemoteSource.open(url, fields: fields, lane: root.lane, pulse: pulse)
+          return try await RemoteSource.open(url, fields: fields, lane: root.lane, holder: holder(), pulse: pulse)
         }
       )
     case .s3(let object):
@@ -97,11 +98,26 @@ package struct UploadEngine: Sendable {
         root,
         {
           let s3 = try await S3Object(object, client: client)
-          return try await RemoteSource.open(s3.url, s3: s3, fields: spec.headers, lane: root.lane, pulse: pulse)
+          return try await RemoteSource.open(
+            s3.url, s3: s3, fields: spec.headers, lane: root.lane, holder: holder(), pulse: pulse)
         }
       )
     case .tus:
       throw TaskFailure(code: .sourceInvalid, message: "a tus server gives no files", class: .fail)
+    }
+  }
+
+  /// In whose name the bytes of a copy are held: the destination's server keeps them as long as it does not take them.
+  private func holder(of spec: TaskSpec, _ parameters: UploadParameters) async -> String {
+    let destination = spec.destination ?? ""
+    switch try? ResourceURL(destination) {
+    case .web(let web): return CurlURL(web.text)?.server ?? destination
+    case .tus(let tus): return CurlURL(tus.endpoint.text)?.server ?? destination
+    case .s3(let s3):
+      guard let root = try? anyRoot() else { return destination }
+      let credential = parameters.toCredential ?? spec.credential
+      return await S3Client(bucket: s3.bucket, root: root, credential: credential, pulse: {}).server()
+    default: return destination
     }
   }
 

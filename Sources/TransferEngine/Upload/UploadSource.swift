@@ -7,6 +7,8 @@ package protocol UploadSource: Sendable {
   var identity: UploadIdentity { get }
   /// Whether all its bytes are in memory, and counted: then a part needs no more of it.
   var isHeld: Bool { get }
+  /// Whether its reads are requests to a server.
+  var needsConnections: Bool { get }
 
   /// Exactly these bytes. Throws ``UploadSourceChanged`` if the source is not the same any more.
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8>
@@ -22,6 +24,7 @@ package protocol UploadSource: Sendable {
 
 extension UploadSource {
   package var isHeld: Bool { false }
+  package var needsConnections: Bool { false }
 
   /// Reads all of it, or its first bytes, block by block.
   func readAll(first count: Int64? = nil, _ body: (UnsafeRawBufferPointer) -> Void) async throws {

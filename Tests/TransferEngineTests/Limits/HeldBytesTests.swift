@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct HeldBytesTests {
   @Test("uploads hold no more bytes than the limit, and get them in their order") func inOrder() async throws {
-    let held = HeldBytes(limit: 100)
+    let held = HeldBytes(limit: 200)
     let (first, others) = (Lock(false), Lock(false))
     let order = Lock<[Int]>([])
     let large = Task {
@@ -30,21 +30,22 @@ import Testing
     first.withLock { $0 = true }
     try await large.value
     try await eventually("both have theirs") { held.held == 25 }
-    #expect(held.waiting == 1, "more than the limit is held alone")
+    #expect(held.waiting == 1, "of more than half of the limit a host holds one alone")
     others.withLock { $0 = true }
     for task in waiting { try await task.value }
     #expect(order.withLock { $0 }.last == 2 && held.held == 0)
   }
 
   @Test("who is canceled in the line leaves it, and those behind go on") func canceled() async throws {
-    let held = HeldBytes(limit: 100)
+    let held = HeldBytes(limit: 200)
+    var kept: HeldBytes.Portion? = try await held.take(60, for: "kept")
     let gate = Lock(false)
     let first = Task {
       try await held.holding(60, for: "host") {
         while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
       }
     }
-    try await eventually("it is held") { held.held == 60 }
+    try await eventually("it is held") { held.held == 120 }
     let large = Task { try await held.holding(100, for: "second") {} }
     try await eventually("it waits") { held.waiting == 1 }
     let small = Task { try await held.holding(40, for: "third") {} }
@@ -54,7 +55,18 @@ import Testing
     try await small.value
     gate.withLock { $0 = true }
     try await first.value
+    withExtendedLifetime(kept) {}
+    kept = nil
     #expect(held.held == 0 && held.waiting == 0)
+  }
+
+  @Test("a portion of any size leaves something for another host") func large() async throws {
+    let held = HeldBytes(limit: 100)
+    let large = try await held.take(1000, for: "slow")
+    #expect(held.takeNow(1, for: "slow") == nil)
+    let other = try #require(held.takeNow(50, for: "other"))
+    #expect(large.count == 50 && held.held == 100)
+    withExtendedLifetime((large, other)) {}
   }
 
   @Test("who is canceled before gets nothing") func canceledBefore() async throws {

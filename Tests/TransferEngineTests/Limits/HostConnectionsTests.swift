@@ -122,6 +122,45 @@ struct HostConnectionsTests {
     await #expect(throws: CancellationError.self) { try await stuck.value }
   }
 
+  @Test("relays leave half of the connections to others, of which one may always run beside them")
+  func relaysLeaveConnections() async throws {
+    let hosts = HostConnections(limit: 4)
+    func take(isRelay: Bool, _ root: String = "default") -> Bool { hosts.take("a:80", for: root, isRelay: isRelay) }
+    for _ in 0..<2 { #expect(take(isRelay: true)) }
+    #expect(!take(isRelay: true), "half of them")
+    let relay = Task { try await hosts.wait(for: "a:80", for: "default", isRelay: true) }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
+    for _ in 0..<2 { #expect(take(isRelay: false), "no relay can have it now") }
+    #expect(!take(isRelay: false))
+    let other = Task { try await hosts.wait(for: "a:80", for: "default") }
+    try await eventually("it waits") { hosts.waiting(for: "a:80") == 2 }
+    hosts.giveBack("a:80", for: "default")
+    try await other.value
+    #expect(hosts.waiting(for: "a:80") == 1)
+    hosts.giveBack("a:80", for: "default", isRelay: true)
+    try await relay.value
+    #expect(hosts.used == 4 && !take(isRelay: false) && !take(isRelay: true))
+    #expect(take(isRelay: true, "second") && take(isRelay: false, "third"), "another storage")
+    #expect(take(isRelay: false, "second") && !take(isRelay: false, "second"), "one that is no relay")
+  }
+
+  @Test("one request may run beside a relay that has the only connection", arguments: [true, false])
+  func besideTheOnlyRelay(isLearned: Bool) {
+    let hosts = HostConnections(limit: isLearned ? 16 : 1)
+    #expect(hosts.take("a:80", for: "default", isRelay: true))
+    if isLearned {
+      #expect(hosts.take("a:80", for: "default"))
+      hosts.served("a:80")
+      #expect(hosts.giveBack("a:80", for: "default", after: .refused), "the host allows one")
+    }
+    #expect(!hosts.take("a:80", for: "default", isRelay: true))
+    #expect(hosts.take("a:80", for: "default") && !hosts.take("a:80", for: "default"))
+    hosts.giveBack("a:80", for: "default", isRelay: true)
+    #expect(!hosts.take("a:80", for: "default"), "a connection more than the limit is not given to the next")
+    hosts.giveBack("a:80", for: "default")
+    #expect(hosts.take("a:80", for: "default", isRelay: true) && hosts.used == 1)
+  }
+
   @Test("a connection that is given back serves everyone who has room then")
   func everyoneWithRoomIsServed() async throws {
     let hosts = HostConnections(limit: 2)

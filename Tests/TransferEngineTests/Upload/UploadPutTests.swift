@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
@@ -52,6 +53,93 @@ import Testing
     let isThere =
       harness.store.objects.count == 1 && harness.store.objects[key]?.bytes == bytes()
     #expect(isThere, sourceLocation: location)
+  }
+
+  @Test(
+    "copies within a server, and those that cross, end however few connections there are", .timeLimit(.minutes(1)),
+    arguments: [1, 3], ["http", "tus"])
+  func copiesWithinAServer(connections: Int, destination: String) async throws {
+    try await UploadHarness.run(hostConnections: connections) { harness in
+      harness.store.put("put/film.mp4", bytes: Self.bytes())
+      let hosts = ["127.0.0.1", "localhost"]
+      let outcomes = await withTaskGroup { group in
+        for number in 0..<12 {
+          // Within one, from each to the other, and within the other.
+          let (from, to) = (hosts[number / 2 % 2], hosts[number % 2])
+          group.addTask {
+            await harness.run(
+              Self.spec(harness) {
+                $0.kind = .copy
+                $0.headers = []
+                $0.source = harness.store.url("/put/film.mp4", host: from)
+                $0.destination = harness.store.url("/put/\(number).mp4", host: to)
+                guard destination == "tus" else { return }
+                $0.destination = "tus+\(harness.store.url("/tus", host: to))"
+                $0.parameters = Array(#"{"checksum":"none"}"#.utf8)
+              })
+          }
+        }
+        return await group.reduce(into: [UploadOutcome]()) { $0.append($1) }
+      }
+      for outcome in outcomes { #expect(outcome.failure == nil, "\(outcome)") }
+      let whole = harness.store.objects.values.filter { $0.bytes == Self.bytes() }.count
+      #expect(whole == 13)
+    }
+  }
+
+  @Test("a URL that is always refused does not take the host from uploads", arguments: [100_000, 3_000_001])
+  func refusedBesideUploads(size: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Array(Self.bytes().prefix(size)))
+      let gates = (0..<3).map { _ in OriginGate() }
+      harness.store.script { request in
+        guard request.operation == .put, let number = request.path.last?.wholeNumberValue else { return [] }
+        return [.holdBody(after: 50_000, gates[number])]
+      }
+      var uploads: [Task<UploadOutcome, Never>] = []
+      for number in 0..<3 {
+        let spec = Self.spec(harness) { $0.destination = harness.store.url("/put/\(number)") }
+        uploads.append(Task { await harness.run(spec) })
+        try await eventually("it is sent") { harness.store.exchanges(.put).count == number + 1 }
+      }
+      // The host takes so much longer with these that it works on them.
+      try await Task.sleep(for: .milliseconds(200))
+      gates[2].open()
+      #expect(await uploads[2].value.failure == nil)
+      let (hosts, server) = (harness.roots.hosts, try #require(CurlURL(harness.store.url("/bad"))).server)
+      #expect(hosts.take(server, for: "default"))
+      let isSurplus = hosts.giveBack(server, for: "default", after: .refused, of: hosts.sent(to: server))
+      #expect(!isSurplus, "the host took three a moment ago")
+      for gate in gates { gate.open() }
+      for upload in uploads { #expect(await upload.value.failure == nil) }
+      #expect(hosts.used == 0)
+    }
+  }
+
+  @Test("a destination that takes nothing does not keep the source's files from others", .timeLimit(.minutes(1)))
+  func heldForDestinations() async throws {
+    let origin = try OriginServer()
+    defer { origin.close() }
+    origin.serve("/film.mp4", OriginFile(seed: 1, size: 60 << 20).with { $0.acceptsRanges = false })
+    let source = origin.url("/film.mp4")
+    try await UploadHarness.run { harness in
+      let held = try #require(harness.roots.any).held
+      let gate = OriginGate()
+      harness.store.script { $0.path.contains("slow") && $0.operation == .put ? [.holdBody(after: 0, gate)] : [] }
+      func copy(to host: String, _ path: String) async -> UploadOutcome {
+        await harness.run(
+          Self.spec(harness) {
+            ($0.kind, $0.source, $0.headers) = (.copy, source, [])
+            $0.destination = harness.store.url(path, host: host)
+          })
+      }
+      let slow = (0..<3).map { number in Task { await copy(to: "127.0.0.1", "/put/slow\(number)") } }
+      try await eventually("its host has what it may have") { held.waiting == 1 && held.held == 120 << 20 }
+      let outcome = await copy(to: "localhost", "/put/film.mp4")
+      #expect(outcome.failure == nil, "\(outcome)")
+      gate.open()
+      for task in slow { #expect(await task.value.failure == nil) }
+    }
   }
 
   @Test("a server that refuses or ignores Expect gets the file without it") func expect() async throws {

@@ -69,7 +69,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
           _ = try await client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
-          if headAt == nil, Self.refusals.contains(error.code) { fate = .refused }
+          if headAt == nil { fate = .init(status: nil, error: error.code) }
         }
         isSurplus = hosts.giveBack(server, for: root, after: fate, of: number)
       } else {
@@ -118,16 +118,10 @@ final class Fetch: CurlHandler, @unchecked Sendable {
     case (.write, _), (.compare, _):
       fate = .served
       hosts?.served(exchange.place.server)
-    case (_, .status(let failure)?) where failure.code == .http(429) || failure.code == .http(503): fate = .refused
-    default: break
+    default: fate = .init(status: head.status)
     }
     return reception == .refuse ? .abort : .continue
   }
-
-  /// How a connection ends before an answer, where a server takes no more of them.
-  private static let refusals: Set<CurlError.Code> = [
-    .connectFailed, .tlsFailed, .noResponse, .sendFailed, .receiveFailed,
-  ]
 
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict {
     switch reception {

@@ -244,9 +244,7 @@ struct PutTarget: UploadTarget {
       hasher = BodyHasher(limit: upload.size)
       let request = CurlRequest(url: place.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
       do throws(CurlError) {
-        _ = try await lane.connected(to: place.server, pulse: ledger.pulse) { () async throws(CurlError) in
-          try await lane.client.perform(request, handler: hasher)
-        }
+        try await lane.perform(request, to: place.server, handler: hasher, pulse: ledger.pulse)
       } catch {
         // The hasher has seen enough.
         guard error.code == .aborted else { throw TaskFailure(error, url: place.text) }
