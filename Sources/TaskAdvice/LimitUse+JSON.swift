@@ -10,9 +10,9 @@ extension LimitUse {
       json.member("limit", orNull: limit.map(Int64.init))
       json.member("room", orNull: room.map(Int64.init))
       json.member("declared", orNull: declared.map(Int64.init))
-      json.member("learned", orNull: learned.map(Int64.init))
       json.name("weight")
       if let weight { json.double(weight) } else { json.null() }
+      json.member("learned", orNull: learned.map(Int64.init))
     }
   }
 }
