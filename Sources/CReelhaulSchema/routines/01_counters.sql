@@ -52,8 +52,8 @@ create function pass_gate() returns void language sql as $$
   select pg_advisory_xact_lock(hashtextextended('reelhaul.gate.' || current_schema(), 0))
 $$;
 
--- How much may run at once; null: no limit but the declared or learned one. What runs already is never stopped. The former name of a
--- kind means the kind. Needs the gate: a claim has read the old value.
+-- How much may run at once; null: no limit but the declared or learned one. What runs already is never stopped. The former
+-- name of a kind means the kind. Needs the gate: a claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
   counted text;

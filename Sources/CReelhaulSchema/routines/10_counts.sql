@@ -138,8 +138,8 @@ begin
 end $$;
 
 -- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes, what is older than a day is thinned to
--- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept. With each
--- sample, some removed tasks are forgotten.
+-- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept. With each sample, some
+-- removed tasks are forgotten.
 create function take_sample() returns void
 language plpgsql set reelhaul.plans = 'by_index' as $$
 declare

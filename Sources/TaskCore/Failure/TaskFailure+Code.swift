@@ -20,6 +20,9 @@ extension TaskFailure.Code {
   /// The server answered with this status, which reports a failure.
   public static func http(_ status: Int) -> Self { Self(rawValue: "\(httpPrefix)\(status)") }
 
+  /// The statuses with which a server takes no more requests for now.
+  package static let refusals = [429, 503]
+
   /// The status in a code that ``http(_:)`` made; nil for any other code.
   public var httpStatus: Int? {
     guard rawValue.hasPrefix(Self.httpPrefix), let status = Int(rawValue.dropFirst(Self.httpPrefix.count)),

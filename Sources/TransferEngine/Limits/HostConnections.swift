@@ -1,5 +1,6 @@
 import ReelhaulCurl
 import ReelhaulSystem
+import TaskCore
 
 /// The requests that all transfers of this process have running at each host: never more than the limit, with an equal
 /// share for each transfer. It also remembers what a transfer learned of a host, for the next one.
@@ -35,7 +36,8 @@ final class HostConnections: Sendable {
 
     /// - Parameter status: nil if there was no answer, because of `error`.
     init(status: Int?, error: CurlError.Code? = nil) {
-      let isRefused = status.map { [429, 503].contains($0) } ?? error.map(Self.refusals.contains) ?? false
+      let isRefused =
+        status.map(TaskFailure.Code.refusals.contains) ?? error.map(Self.refusals.contains) ?? false
       self = isRefused ? .refused : .other
     }
 

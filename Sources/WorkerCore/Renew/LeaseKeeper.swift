@@ -34,8 +34,8 @@ package actor LeaseKeeper {
   private var measured: [String: StorageSpace] = [:]
   private var measuresAt = BootInstant.now
   private static let measuresEvery = Duration.seconds(30)
-  /// The limits of hosts that were last told to the store, and when they are told again.
-  private var hostLimits: [String: HostLimit] = [:]
+  /// Whether the store knows limits of hosts from this worker, and when it is told again.
+  private var hasToldLimits = false
   private var tellsAt = BootInstant.now
   private static let tellsEvery = Duration.seconds(2)
 
@@ -135,7 +135,7 @@ package actor LeaseKeeper {
       let sentAt = BootInstant.now
       let worker = try await store.register(describe(boot, volumes))
       announced = volumes
-      (measured, hostLimits) = ([:], [:])
+      (measured, hasToldLimits) = ([:], false)
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
@@ -197,10 +197,10 @@ package actor LeaseKeeper {
     guard BootInstant.now >= tellsAt else { return }
     tellsAt = .now + Self.tellsEvery
     let limits = await runner.hostLimits(of: lease, now: .now)
-    guard !limits.isEmpty || !hostLimits.isEmpty else { return }
+    guard !limits.isEmpty || hasToldLimits else { return }
     // If it fails, the next renewal tells them.
     guard let inForce = try? await store.tell(lease.worker, hostLimits: limits) else { return }
-    hostLimits = limits
+    hasToldLimits = !limits.isEmpty
     await runner.relieve(inForce, now: .now)
   }
 

@@ -276,8 +276,9 @@ package struct RunTable: Sendable {
 
   /// Notes a refusal of the host. If the host serves tasks of other workers instead, the attempt does not count.
   package mutating func judge(_ failure: TaskFailure, of id: ID, now: BootInstant) -> TaskFailure {
-    let refusals: [TaskFailure.Code] = [.http(429), .http(503)]
-    guard failure.class == .retry, refusals.contains(failure.code), let run = runs[id] else { return failure }
+    guard failure.class == .retry, let status = failure.code.httpStatus, TaskFailure.Code.refusals.contains(status),
+      let run = runs[id]
+    else { return failure }
     var failure = failure
     if lines.refused(by: LaneKey(run.claim.spec).host, now: now) { failure.class = .wait }
     return failure

@@ -9,8 +9,9 @@ extension Subcommand {
       name: "limits", summary: "List limits, how many more tasks may run, and weights of queues",
       discussion: """
         The total, and every kind, queue, host and storage that has a limit, a weight or a running task. LIMIT is how \
-        many tasks may run at once: '(declared)' if the kind's handler sets it, '(learned)' if more tasks of the host would \
-        stand in line, and nobody set another; ROOM how many more; WEIGHT a queue's share among queues with tasks of equal priority.
+        many tasks may run at once: '(declared)' if the kind's handler sets it, '(learned)' if more tasks of the host \
+        would stand in line, and nobody set another; ROOM how many more; WEIGHT a queue's share among queues with \
+        tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
       examples: [Example("reelhaul limits", "Show which limits are used up")],
@@ -115,7 +116,7 @@ extension Table {
 
   private static func limit(_ use: LimitUse) -> String {
     guard let limit = use.limit else { return "none" }
-    return if limit == use.declared { "\(limit) (declared)" } else if limit == use.learned { "\(limit) (learned)" } else
-    { "\(limit)" }
+    let origin = limit == use.declared ? " (declared)" : limit == use.learned ? " (learned)" : ""
+    return "\(limit)\(origin)"
   }
 }
