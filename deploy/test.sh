@@ -42,18 +42,17 @@ fi
 export JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 say "Test: what is pure, in parallel"
-measured='^HTTPServerTests\.(HTTPHard|ParserFuzz)Tests' # They look at the memory of the whole process.
-parts='^(ControlAPI|ReelhaulWorker|Worker)Tests\.'
+parts='^(ControlAPI|HTTPServer|ReelhaulHTTPClient|ReelhaulWorker|System|Worker)Tests\.'
 stores='^(Curl|Kafka|LocalFleet|OTLP|Postgres|ReelhaulClient|Store|TaskStore|TransferEngine)Tests\.'
 fleets='^(Chaos|Integration)Tests\.'
 uploads='^ChaosTests\.UploadKillTests' # Of the fleets; their lane would be the longest.
-run --skip "$measured" --skip "$parts" --skip "$stores" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
+run --skip "$parts" --skip "$stores" --skip "$fleets" | tee "$logs/pure" || { failures "$logs/pure"; exit 1; }
 deploy/test-example.sh
 
-# Modules whose tests start real services run one test at a time, because a starved server would fail the wrong test.
-# There are three lanes of them: most of these tests wait most of the time.
+# Modules whose tests start real services, or measure time or memory, run one test at a time, because a starved server
+# would fail the wrong test. There are three lanes of them: most of these tests wait most of the time.
 say "Test: suites with real parts, three at a time"
-run --no-parallel --filter "$measured" --filter "$parts" >"$logs/parts" &
+run --no-parallel --filter "$parts" >"$logs/parts" &
 lanes=([$!]=parts)
 run --no-parallel --filter "$stores" --filter "$uploads" >"$logs/stores" &
 lanes+=([$!]=stores)

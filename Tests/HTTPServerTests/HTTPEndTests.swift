@@ -154,6 +154,7 @@ import Testing
       #expect(third.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
     }
   }
+
   @Test("answers that nobody reads take a bounded memory: a large one is refused then, small ones and streams are not")
   func unreadAnswers() async throws {
     var settings = HTTPServer.Settings()
