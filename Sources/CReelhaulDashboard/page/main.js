@@ -3,18 +3,18 @@ import { can, onSignInWanted, readSession, seesAll, session, signOut } from "./a
 import { h, icon, show, text } from "./dom.js";
 import { number, short } from "./format.js";
 import { live } from "./live.js";
-import { go, hasPast, href, onRoute, tasksHref, view } from "./route.js";
+import { go, hasPast, href, onRoute, saved, tasksHref, view } from "./route.js";
 import { areKeysOn, help, palette } from "./palette.js";
 
 const $ = (selector) => document.querySelector(selector);
 
-export const VIEWS = [
+const VIEWS = [
   ["overview", "Overview", "./"], ["tasks", "Tasks", tasksHref()], ["workers", "Workers"], ["queues", "Queues"], ["hosts", "Hosts"],
   ["storages", "Storage"], ["failures", "Failures"], ["dead-letters", "Dead letters"], ["operations", "Operations"],
 ].map(([name, words, target]) => ({ name, words, target: target ?? href({ view: name }) }));
 
 /// The views that whoever is signed in may see. Some tell of all queues.
-export const views = () => VIEWS.filter(({ name }) => (name !== "dead-letters" || can("admin")) && (seesAll() || !["workers", "hosts", "storages", "dead-letters"].includes(name)));
+const views = () => VIEWS.filter(({ name }) => (name !== "dead-letters" || can("admin")) && (seesAll() || !["workers", "hosts", "storages", "dead-letters"].includes(name)));
 
 const MODULES = {
   overview: "./overview.js", tasks: "./tasks.js", task: "./task.js", submit: "./submit.js", workers: "./fleet.js", queues: "./fleet.js", hosts: "./fleet.js",
@@ -79,11 +79,9 @@ function drawNav() {
   $("#new").hidden = !can("write");
 }
 
-/// The views that somebody keeps in this browser.
-export function saved() {
-  try { return JSON.parse(localStorage.getItem("reelhaul.views") ?? "[]"); } catch { return []; }
-}
 addEventListener("reelhaul-saved", drawNav);
+
+const find = () => palette({ views: views(), saved: saved(), nextTheme });
 
 function closeMenu() {
   document.body.classList.remove("has-menu");
@@ -95,7 +93,7 @@ $("#new .slot").append(icon("plus"));
 $("#menu").addEventListener("click", () => $("#menu").setAttribute("aria-expanded", String(document.body.classList.toggle("has-menu"))));
 $("#page").addEventListener("click", closeMenu);
 $("#side").addEventListener("click", (event) => { if (event.target.closest("a")) closeMenu(); });
-$("#find").addEventListener("click", () => palette());
+$("#find").addEventListener("click", find);
 $(".skip").addEventListener("click", (event) => { event.preventDefault(); $("#main").focus(); });
 
 // MARK: The theme
@@ -103,7 +101,7 @@ $(".skip").addEventListener("click", (event) => { event.preventDefault(); $("#ma
 const THEMES = ["auto", "dark", "light"];
 const theme = () => document.documentElement.dataset.theme ?? "auto";
 
-export function nextTheme() {
+function nextTheme() {
   const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length];
   if (next === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = next;
@@ -180,7 +178,7 @@ let lastKey = { key: "", at: 0 };
 addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && !event.shiftKey && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    if (!needsSignIn) palette();
+    if (!needsSignIn) find();
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || needsSignIn || document.querySelector("dialog[open]")) return;
@@ -193,7 +191,7 @@ addEventListener("keydown", (event) => {
   const jump = lastKey.key === "g" && Date.now() - lastKey.at < 1500 ? { o: "overview", t: "tasks", w: "workers", q: "queues", h: "hosts", s: "storages", f: "failures", d: "dead-letters", p: "operations" }[event.key] : null;
   lastKey = { key: event.key, at: Date.now() };
   if (jump) go(VIEWS.find((item) => item.name === jump).target);
-  else if (event.key === "/") { const box = shown.root?.querySelector("input[type=search]"); box ? box.focus() : palette(); }
+  else if (event.key === "/") { const box = shown.root?.querySelector("input[type=search]"); box ? box.focus() : find(); }
   else if (event.key === "?") help();
   else if (event.key === "n" && can("write")) go(href({ view: "submit" }));
   else if (event.key === "Escape" && view() === "task") hasPast() ? history.back() : go(tasksHref());

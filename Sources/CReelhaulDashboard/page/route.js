@@ -29,6 +29,11 @@ export function href(values) {
 export const tasksHref = (filter = {}) => href({ view: "tasks", ...filter });
 export const taskHref = (id) => href({ view: "task", id });
 
+/// The views that somebody keeps in this browser: `name`, and `query`, its address.
+export function saved() {
+  try { return JSON.parse(localStorage.getItem("reelhaul.views") ?? "[]"); } catch { return []; }
+}
+
 // How many addresses of this page are behind this one. The browser keeps it with the address.
 let depth = history.state?.depth ?? 0;
 

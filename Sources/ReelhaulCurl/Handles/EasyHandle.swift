@@ -17,6 +17,8 @@ final class EasyHandle {
   private unowned let sockets: SocketTable
   private let permits: CurlOptions.AddressPredicate
   private let receiveBuffer: Int
+  /// Bytes per second below which libcurl ends the transfer after some time.
+  private var lowSpeed = 0
   private let errorText: UnsafeMutablePointer<CChar>
   private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -154,11 +156,18 @@ final class EasyHandle {
     try setHeaders(request.headers + (isSentAtOnce ? [("Expect", "")] : []))
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
-    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, request.lowSpeed?.bytesPerSecond ?? 0))
+    lowSpeed = request.lowSpeed?.bytesPerSecond ?? 0
+    watchSpeed(true)
     try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
     if let size = request.receiveBuffer, size < receiveBuffer {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
+  }
+
+  /// Whether a transfer that is too slow ends. libcurl itself excepts only those whose receiver has paused, and the
+  /// server cannot be faster than the body is supplied.
+  func watchSpeed(_ isWatched: Bool) {
+    rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, isWatched ? lowSpeed : 0)
   }
 
   private func setMethod(_ request: CurlRequest) throws(CurlError) {
@@ -184,9 +193,12 @@ final class EasyHandle {
     try check(
       rh_easy_set_sender(raw) { bytes, size, count, context in
         let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
-        switch EasyHandle.of(UnsafeMutableRawPointer(context)).transfer?.supply(buffer) {
+        let easy = EasyHandle.of(UnsafeMutableRawPointer(context))
+        switch easy.transfer?.supply(buffer) {
         case .bytes(let count): return count
-        case .pause: return Int(CURL_READFUNC_PAUSE)
+        case .pause:
+          easy.watchSpeed(false)
+          return Int(CURL_READFUNC_PAUSE)
         case .abort, nil: return Int(CURL_READFUNC_ABORT)
         }
       })

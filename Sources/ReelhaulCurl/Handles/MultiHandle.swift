@@ -59,6 +59,7 @@ final class MultiHandle: @unchecked Sendable {
   /// Continues a paused transfer. libcurl delivers the bytes that it kept within this call. Returns libcurl's result:
   /// if the receiver refuses those bytes, the caller must end the transfer.
   func resume(_ easy: EasyHandle) -> CURLcode {
+    easy.watchSpeed(true)
     let result = curl_easy_pause(easy.raw, CURLPAUSE_CONT)
     finish()
     return result

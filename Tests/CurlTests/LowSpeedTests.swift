@@ -1,0 +1,78 @@
+import ReelhaulCurl
+import ReelhaulSystem
+import TestKit
+import Testing
+
+/// The limit for transfers that are too slow.
+@Suite struct LowSpeedTests {
+  /// Supplies one byte, and the next one after a pause.
+  // @unchecked: touched only on the client's loop.
+  private final class SlowBody: CurlBody, @unchecked Sendable {
+    let size: Int64
+    private let pause: Duration
+    private let loop: EventLoop
+    private var sent: Int64 = 0
+    private var mayRead = true
+
+    init(size: Int64, pause: Duration, loop: EventLoop) {
+      (self.size, self.pause, self.loop) = (size, pause, loop)
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
+      guard mayRead else {
+        loop.timer(after: pause) { [self] in
+          mayRead = true
+          transfer.resume()
+        }
+        return .pause
+      }
+      mayRead = false
+      sent += 1
+      buffer[0] = 65
+      return .bytes(1)
+    }
+
+    func rewind() -> Bool { sent == 0 }
+  }
+
+  private func put(
+    _ store: StoreServer, _ body: @escaping (EventLoop) -> any CurlBody
+  ) async -> Swift.Result<CurlHead?, CurlError> {
+    let loop = EventLoop(name: "curl-test")
+    defer { loop.shutdown() }
+    let client = CurlClient(loop: loop, options: CurlOptions(permits: { _ in true }))
+    var request = CurlRequest(.put, url: store.url("/put/a"), lowSpeed: .init(bytesPerSecond: 512, seconds: 1))
+    request.body = body(loop)
+    let handler = RecordingHandler()
+    let result: Swift.Result<CurlHead?, CurlError>
+    do throws(CurlError) {
+      _ = try await client.perform(request, handler: handler)
+      result = .success(handler.head)
+    } catch {
+      result = .failure(error)
+    }
+    await client.close()
+    return result
+  }
+
+  @Test("a body that is supplied slowly is sent to its end") func slowBody() async throws {
+    let store = try StoreServer()
+    defer { store.close() }
+    let result = await put(store) { SlowBody(size: 3, pause: .seconds(3), loop: $0) }
+    #expect(try result.get()?.status == 201)
+    #expect(store.objects["put/a"]?.bytes == [65, 65, 65])
+  }
+
+  @Test("a server that does not answer is given up, also after a slow body") func noAnswer() async throws {
+    let store = try StoreServer()
+    defer { store.close() }
+    let gate = OriginGate()
+    defer { gate.open() }
+    store.always(.put, .holdAnswer(gate))
+    let result = await put(store) { SlowBody(size: 2, pause: .seconds(3), loop: $0) }
+    #expect(throws: CurlError.self) { try result.get() }
+    guard case .failure(let error) = result else { return }
+    #expect(error.code == .timedOut)
+    #expect(store.bytesReceived == 2)
+  }
+}
