@@ -162,21 +162,29 @@ struct MemoryState {
     }
   }
 
-  /// What the workers together can make use of. Nothing of a host of which no task stands in line, or of which a worker that
-  /// told nothing has tasks.
+  /// What the workers that can run its tasks can make use of together. Nothing of a host of which no task stands in line, or
+  /// of which a worker that told nothing has tasks.
   mutating func learnLimits() {
     let live = workers.filter { !$0.value.isDead && $0.value.leaseUntil > now }
     learnedLimits = [:]
     for host in Set(live.values.flatMap(\.hostLimits.keys)) {
       let told = live.compactMapValues { $0.hostLimits[host] }
-      let runsUntold = tasks.values.contains { task in
-        guard let worker = task.run?.worker, live[worker] != nil, told[worker] == nil else { return false }
-        return buckets(of: task).contains(Bucket(scope: .host, name: host))
+      let runs = tasks.values.filter {
+        $0.run != nil && buckets(of: $0).contains(Bucket(scope: .host, name: host))
       }
+      let untold = live.filter { told[$0.key] == nil }
       let lines = told.values.filter { !$0.isRefusing }
-      guard !runsUntold, !lines.isEmpty else { continue }
+      guard !lines.isEmpty, !runs.contains(where: { untold[$0.run!.worker] != nil }) else { continue }
+      let able = untold.values.count { worker in
+        !worker.isDraining
+          && runs.contains { task in
+            let storage = LaneKey(task.spec).storage
+            return worker.registration.kinds.contains(task.spec.kind)
+              && (storage.isEmpty || worker.registration.volumes[storage] != nil)
+          }
+      }
       let each = Double(lines.reduce(0) { $0 + $1.most }) / Double(lines.count)
-      let most = Double(told.values.reduce(0) { $0 + $1.most }) + each * Double(live.count - told.count)
+      let most = Double(told.values.reduce(0) { $0 + $1.most }) + each * Double(able)
       learnedLimits[host] = Int(most.rounded(.up))
     }
   }

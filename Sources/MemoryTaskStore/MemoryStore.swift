@@ -55,15 +55,16 @@ package final class MemoryStore: TaskStore {
 
   package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {}
 
-  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
+  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
     transaction { state in
       state.workers[worker]?.hostLimits = hostLimits
       state.learnLimits()
-      return Set(
-        hostLimits.keys.filter { host in
-          let limit = state.limit(of: .init(scope: .host, name: host))
-          return state.learnedLimits[host].map { limit ?? .max <= $0 } ?? false
-        })
+    }
+  }
+
+  package func limitedHosts() async throws -> Set<String> {
+    transaction { state in
+      Set(state.learnedLimits.filter { state.limit(of: .init(scope: .host, name: $0)) ?? .max <= $1 }.keys)
     }
   }
 

@@ -31,9 +31,10 @@ package protocol LeaseStore: Sendable {
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
   /// Records the space of the worker's storages, for people to see.
   func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws
-  /// Tells what the worker knows of these hosts; nothing of others. Returns those of which a limit that follows from it holds
-  /// in the fleet from now on.
-  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String>
+  /// Tells what the worker knows of these hosts; nothing of others. The limits that follow hold from now on.
+  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
+  /// The hosts whose limit follows from what workers told.
+  func limitedHosts() async throws -> Set<String>
   /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.

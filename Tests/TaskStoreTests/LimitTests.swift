@@ -86,30 +86,36 @@ import Testing
     try await withStore(kind) { fixture in
       let store = fixture.store
       let (first, second) = (try await fixture.worker(), try await fixture.worker())
+      func tell(_ worker: WorkerID, _ limits: [String: HostLimit]) async throws -> Set<String> {
+        try await store.tell(worker, hostLimits: limits)
+        return try await store.limitedHosts()
+      }
       func use() async throws -> LimitUse? { try await store.limits().first { $0.isOf(.host, "a.example") } }
+      // It cannot run them, and counts for nothing.
+      _ = try await fixture.worker(kinds: [.download])
       for _ in 0..<20 { try await fixture.submit(.noop(host: "a.example")) }
       #expect(try await store.claim(first, limit: 4).count == 4)
 
-      #expect(try await store.tell(first, hostLimits: ["a.example": .init(3)]) == ["a.example"])
+      #expect(try await tell(first, ["a.example": .init(3)]) == ["a.example"])
       #expect(try await use()?.limit == 6, "the other worker can make use of as many")
       #expect(try await use()?.learned == 6)
       #expect(try await store.claim(second, limit: 20).count == 2)
       // The second worker has tasks of the host, and none of them stands in line.
-      #expect(try await store.tell(first, hostLimits: ["a.example": .init(3)]) == [])
+      #expect(try await tell(first, ["a.example": .init(3)]) == [])
       #expect(try await use()?.limit == nil)
-      #expect(try await store.tell(second, hostLimits: ["a.example": .init(4)]) == ["a.example"])
+      #expect(try await tell(second, ["a.example": .init(4)]) == ["a.example"])
       #expect(try await use()?.limit == 7)
 
       // It is refused what the other gets.
       let refused = HostLimit(1, isRefusing: true)
-      #expect(try await store.tell(second, hostLimits: ["a.example": refused]) == ["a.example"])
+      #expect(try await tell(second, ["a.example": refused]) == ["a.example"])
       #expect(try await use()?.limit == 4)
-      #expect(try await store.tell(first, hostLimits: ["a.example": refused]) == [])
+      #expect(try await tell(first, ["a.example": refused]) == [])
       #expect(try await use()?.limit == nil, "it is refused to all: nothing is known")
-      _ = try await store.tell(first, hostLimits: ["a.example": .init(3)])
+      _ = try await tell(first, ["a.example": .init(3)])
 
       try await store.setLimit(.host, name: "a.example", to: 50)
-      #expect(try await store.tell(second, hostLimits: ["a.example": .init(2)]) == [])
+      #expect(try await tell(second, ["a.example": .init(2)]) == [])
       let both = try #require(try await use())
       #expect(both.limit == 50 && both.learned == 5, "an operator's limit holds")
       try await store.setLimit(.host, name: "a.example", to: nil)
@@ -118,7 +124,7 @@ import Testing
       try await fixture.expireLease(first)
       _ = try await store.sweep()
       #expect(try await use()?.limit == 2, "only the second worker lives")
-      #expect(try await store.tell(second, hostLimits: [:]) == [])
+      #expect(try await tell(second, [:]) == [])
       let left = try await use()
       #expect(left?.limit == nil && left?.learned == nil)
       #expect(try await store.audit() == [])

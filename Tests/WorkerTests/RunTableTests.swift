@@ -1,6 +1,7 @@
 import TaskCore
 import TaskStore
 import Testing
+import TransferEngine
 
 @testable import WorkerCore
 
@@ -65,7 +66,7 @@ import Testing
     func look(_ table: inout RunTable, _ inLine: Set<Int>, at seconds: Int) -> [String: HostLimit] {
       for (number, run) in runs.enumerated() {
         table.observe(
-          run, bytesDone: 0, bytesTotal: nil, pulses: 0, isInLine: inLine.contains(number), now: at(seconds * 1000))
+          run, bytesDone: 0, bytesTotal: nil, pulses: 0, at: place(inLine.contains(number)), now: at(seconds * 1000))
       }
       return table.hostLimits(of: first, now: at(seconds * 1000))
     }
@@ -83,6 +84,48 @@ import Testing
     #expect(look(&table, [], at: 70) == [:], "nobody has stood in line for 30 s")
   }
 
+  @Test("runs that stand in line for one server do not limit those of another with the same name")
+  mutating func mirrors() {
+    table = RunTable(concurrency: 64, watchdog: Watchdog())
+    let runs = (1...4).map { begin(claim($0)) }
+    func look(_ table: inout RunTable, fast: Set<Int>, inLine: Set<Int>, at seconds: Int) -> [String: HostLimit] {
+      for (number, run) in runs.enumerated() {
+        let port = fast.contains(number) ? 81 : 80
+        table.observe(
+          run, bytesDone: 0, bytesTotal: nil, pulses: 0,
+          at: place(inLine.contains(number), at: "127.0.0.1:\(port)"), now: at(seconds * 1000))
+      }
+      return table.hostLimits(of: first, now: at(seconds * 1000))
+    }
+    #expect(look(&table, fast: [0], inLine: [2, 3], at: 0) == [:])
+    #expect(
+      look(&table, fast: [0], inLine: [2, 3], at: 5) == ["127.0.0.1": HostLimit(4)], "a redirect may be on its way")
+    #expect(look(&table, fast: [1], inLine: [2, 3], at: 10) == [:])
+    #expect(look(&table, fast: [0, 1], inLine: [1, 2, 3], at: 15) == [:], "a line that moves is none")
+    #expect(look(&table, fast: [0, 1], inLine: [1, 2], at: 20) == ["127.0.0.1": HostLimit(4)], "each has a line")
+    #expect(look(&table, fast: [], inLine: [2, 3], at: 25) == ["127.0.0.1": HostLimit(4)])
+  }
+
+  @Test("runs that only this worker can take are not handed back all the time")
+  func nobodyElse() {
+    var table = RunTable(concurrency: 64, watchdog: Watchdog())
+    func crowd(_ numbers: ClosedRange<UInt64>, at seconds: Int) -> Int {
+      let runs = numbers.map {
+        table.begin(claim($0), under: first, meter: ProgressMeter(bytesDone: 0, bytesTotal: nil, now: at(0)))
+      }
+      for second in [seconds, seconds + 5] {
+        for run in runs {
+          table.observe(run, bytesDone: 0, bytesTotal: nil, pulses: 0, at: place(true), now: at(second * 1000))
+        }
+        _ = table.hostLimits(of: first, now: at(second * 1000))
+      }
+      return table.relieve(["127.0.0.1"], now: at(seconds * 1000 + 5000)).count
+    }
+    #expect(crowd(1...4, at: 0) == 2)
+    #expect(crowd(5...6, at: 10) == 0)
+    #expect(crowd(7...8, at: 30) == 4)
+  }
+
   @Test("a host that refuses runs while it serves those of other workers lets them wait without an attempt")
   mutating func refused() {
     let failure = TaskFailure(code: .http(503), message: "503", class: .retry)
@@ -97,7 +140,8 @@ import Testing
     #expect(table.judge(failure, of: run, now: at(1000)).class == .retry, "no other worker is served")
     #expect(table.hostLimits(of: first, now: at(31_000)) == [:])
     // Where runs of its own stand in line, what is refused beside them is not one too many.
-    table.observe(run, bytesDone: 0, bytesTotal: nil, pulses: 0, isInLine: true, now: at(40_000))
+    table.observe(
+      run, bytesDone: 0, bytesTotal: nil, pulses: 0, at: place(true), now: at(40_000))
     #expect(table.hostLimits(of: first, now: at(45_000)) == ["127.0.0.1": HostLimit(1)])
     _ = table.relieve(["127.0.0.1"], now: at(45_000))
     #expect(table.judge(failure, of: run, now: at(45_000)).class == .retry)
@@ -331,4 +375,8 @@ import Testing
     #expect(table.takePublished() == [])
     #expect(table.takeRenewed(of: first, now: at(2000)) == [])
   }
+}
+
+private func place(_ isInLine: Bool, at server: String = "127.0.0.1:80") -> HostLine.Place {
+  HostLine.Place(server: server, isInLine: isInLine)
 }

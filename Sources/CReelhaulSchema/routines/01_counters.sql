@@ -122,22 +122,33 @@ $$;
 -- them. It tells nothing of other hosts. `put_learned_limits_in_force` must follow, in another transaction.
 create function tell_host_limits(teller int, its_hosts text[], its_limits int[], refuses boolean[]) returns void
 language sql as $$
-  update worker set host_names = its_hosts, host_limits = its_limits, host_refuses = refuses where id = teller and not dead
+  update worker set host_names = its_hosts, host_limits = its_limits, host_refuses = refuses
+   where id = teller and not dead
+     and (host_names, host_limits, host_refuses) is distinct from (its_hosts, its_limits, refuses)
 $$;
 
--- The limits of hosts that follow: what all workers together can make use of, if those that told nothing can make use of as
--- much as those where tasks stand in line. A host has none if none does, or if a worker that told nothing of it has tasks of
--- it: there, the host serves them all.
+-- The limits of hosts that follow: what all workers together can make use of, if those that told nothing, and could run such
+-- tasks as run, can make use of as much as those where tasks stand in line. A host has none if none does, or if a worker that
+-- told nothing of it has tasks of it: there, the host serves them all.
 create function learned_limits() returns table (host_id int, most int) language sql stable as $$
   with live as materialized (
-    select id, host_names, host_limits, host_refuses from worker where not dead and lease_until > now()),
+    select id, kinds, volume_names || ''::text storages, draining, host_names, host_limits, host_refuses
+      from worker where not dead and lease_until > now()),
   told as (
     select b.id host_id, array_agg(l.id) tellers, sum(h.most) most, avg(h.most) filter (where not h.refuses) most_each
       from live l
      cross join lateral unnest(l.host_names, l.host_limits, l.host_refuses) h(name, most, refuses)
       join bucket b on b.scope = 'host' and b.name = h.name
-     group by b.id)
-  select t.host_id, ceil(t.most + t.most_each * ((select count(*) from live) - cardinality(t.tellers)))::int
+     group by b.id),
+  works as (
+    select distinct r.host_id, k.name kind, s.name storage
+      from run r join bucket k on k.id = r.kind_id join bucket s on s.id = r.storage_id
+     where r.host_id in (select host_id from told))
+  select t.host_id, ceil(t.most + t.most_each * (
+           select count(*) from live l
+            where l.id <> all(t.tellers) and not l.draining
+              and exists (select from works w
+                           where w.host_id = t.host_id and w.kind = any(l.kinds) and w.storage = any(l.storages))))::int
     from told t
    where t.most_each is not null
      and not exists (
@@ -163,7 +174,9 @@ begin
     perform pass_gate();
   end loop;
   perform from bucket where id = any(changed) order by id for no key update;
-  update bucket b set learned_limit = u.most from unnest(changed, mosts) u(id, most) where b.id = u.id;
+  -- A bucket that nobody needs may have been freed meanwhile.
+  update bucket b set learned_limit = u.most
+    from unnest(changed, names, mosts) u(id, name, most) where b.id = u.id and b.scope = 'host' and b.name = u.name;
   perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
 end $$;
 

@@ -114,20 +114,18 @@ package final class PostgresStore: TaskStore {
     }
   }
 
-  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
+  package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
     let limits = hostLimits.sorted { $0.key < $1.key }
-    let hosts = limits.map(\.key)
-    return try await call {
+    try await call {
       _ = try await pool.query(
-        StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(hosts),
+        StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(limits.map(\.key)),
         .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing)))
       _ = try await pool.query(StoreQueries.putLearnedLimitsInForce)
-      return Set(
-        try await pool.query(StoreQueries.learnedLimits, .textArray(hosts)).decode { columns in
-          let name = try columns["name"]
-          return { row in try row.text(name) }
-        })
     }
+  }
+
+  package func limitedHosts() async throws -> Set<String> {
+    Set(try await call { try await pool.query(StoreQueries.limitedHosts).values { try $0.text() } })
   }
 
   package func renewed(within time: Duration) async throws -> [WorkerID] {

@@ -44,9 +44,8 @@ enum StoreQueries {
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
 
-  /// $1: hosts.
-  static let learnedLimits = PostgresStatement(
-    "select name from bucket where scope = 'host' and name = any($1) and run_limit <= learned_limit")
+  static let limitedHosts = PostgresStatement(
+    "select name from bucket where scope = 'host' and learned_limit is not null and run_limit <= learned_limit")
 
   /// $1: microseconds.
   static let renewedWithin = PostgresStatement(

@@ -39,6 +39,8 @@ final class Download: @unchecked Sendable {
   /// The server that the run has entered in ``HostConnections`` while it fetches, and its number there.
   private var host: (name: String, number: Int)?
   private var completion: UnsafeContinuation<DownloadOutcome, Never>?
+  /// Requests begin in callbacks too, which know nothing of the run's task.
+  private let line = HostLine.current
 
   /// When the last sample was taken, whether the run held something back since, and when progress was told last.
   private struct Meter {
@@ -154,23 +156,25 @@ extension Download {
     let fetch = Fetch(
       Exchange(request, source: source, object: s3?.place, destination: destination, options: options),
       receiver: receiver, heard: { [s3] head, place in if place.isAtOrigin { s3?.client.learnTime(from: head) } })
-    let task = loop.task { [self] in
-      if let current = await s3?.current() { s3 = current }
-      let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
-        var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
-        sent.receiveBuffer = bufferSize
-        s3?.sign(&sent)
-        return sent
-      }
-      fetches[request.id] = nil
-      if let digest = receiver.comparedDigest() { fetched = digest }
-      updateAllowed()
-      perform(
-        machine.ended(
-          request.id, at: end.place, received: receiver.received, end.interruption,
-          milliseconds: end.milliseconds, delay: end.delay, isSurplus: end.isSurplus))
-    }
+    let task = HostLine.$current.withValue(line) { loop.task { [self] in await run(request, fetch, receiver) } }
     fetches[request.id] = (receiver, task)
+  }
+
+  private func run(_ request: DownloadMachine.Request, _ fetch: Fetch, _ receiver: ChunkReceiver) async {
+    if let current = await s3?.current() { s3 = current }
+    let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
+      var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
+      sent.receiveBuffer = bufferSize
+      s3?.sign(&sent)
+      return sent
+    }
+    fetches[request.id] = nil
+    if let digest = receiver.comparedDigest() { fetched = digest }
+    updateAllowed()
+    perform(
+      machine.ended(
+        request.id, at: end.place, received: receiver.received, end.interruption,
+        milliseconds: end.milliseconds, delay: end.delay, isSurplus: end.isSurplus))
   }
 
   private func refreshCredential() async {

@@ -99,7 +99,7 @@ final class HostConnections: Sendable {
     let now = now()
     let user = User(root: root, isRelay: isRelay)
     let isTaken = state.withLock { $0.hosts[host, default: Host()].take(user, limit: limit, now: now) }
-    if isTaken { HostLine.current?.took() }
+    if isTaken { HostLine.current?.took(host) }
     return isTaken
   }
 
@@ -111,7 +111,7 @@ final class HostConnections: Sendable {
       state.lastNumber += 1
       return state.lastNumber
     }
-    HostLine.current?.waits()
+    HostLine.current?.waits(for: host)
     defer { HostLine.current?.waited() }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
@@ -129,7 +129,7 @@ final class HostConnections: Sendable {
     }
     state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
-    HostLine.current?.took()
+    HostLine.current?.took(host)
   }
 
   private func cancel(_ number: Int, at host: String) {

@@ -1,30 +1,50 @@
 import ReelhaulSystem
 
-/// Whether a run stands in line: it waits for a connection to a host, and has none meanwhile.
+/// Whether a run stands in line: it waits for a connection to a server, and has none meanwhile.
 ///
 /// ``HostConnections`` notes it for the run that ``current`` belongs to. Callable from any thread.
 package final class HostLine: Sendable {
+  /// Where a run is.
+  package struct Place: Hashable, Sendable {
+    /// The server (host:port) of its last connection, or of the one that it waits for; nil if there was none yet.
+    package var server: String?
+    package var isInLine: Bool
+
+    package init(server: String? = nil, isInLine: Bool = false) {
+      self.server = server
+      self.isInLine = isInLine
+    }
+  }
+
   @TaskLocal package static var current: HostLine?
 
-  private let connections = Lock((held: 0, awaited: 0))
+  private struct State {
+    var held = 0
+    var awaited = 0
+    var server: String?
+  }
+
+  private let state = Lock(State())
 
   package init() {}
 
-  package var isInLine: Bool { connections.withLock { $0.held == 0 && $0.awaited > 0 } }
+  package var place: Place {
+    state.withLock { Place(server: $0.server, isInLine: $0.held == 0 && $0.awaited > 0) }
+  }
 
-  func took() {
-    connections.withLock { $0.held += 1 }
+  func took(_ server: String) {
+    state.withLock { $0 = State(held: $0.held + 1, awaited: $0.awaited, server: server) }
   }
 
   func gaveBack() {
-    connections.withLock { $0.held -= 1 }
+    state.withLock { $0.held -= 1 }
   }
 
-  func waits() {
-    connections.withLock { $0.awaited += 1 }
+  func waits(for server: String) {
+    state.withLock { $0 = State(held: $0.held, awaited: $0.awaited + 1, server: server) }
   }
 
   func waited() {
-    connections.withLock { $0.awaited -= 1 }
+    state.withLock { $0.awaited -= 1 }
   }
 }

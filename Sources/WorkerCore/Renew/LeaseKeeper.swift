@@ -192,16 +192,17 @@ package actor LeaseKeeper {
     measured = spaces
   }
 
-  /// So that tasks of a host that serves few do not take the places of others.
+  /// So that tasks of a host that serves few do not take the places of others. What fails is repeated with the next renewal.
   private func tellHostLimits(_ lease: Lease) async {
     guard BootInstant.now >= tellsAt else { return }
     tellsAt = .now + Self.tellsEvery
     let limits = await runner.hostLimits(of: lease, now: .now)
-    guard !limits.isEmpty || hasToldLimits else { return }
-    // If it fails, the next renewal tells them.
-    guard let inForce = try? await store.tell(lease.worker, hostLimits: limits) else { return }
-    hasToldLimits = !limits.isEmpty
-    await runner.relieve(inForce, now: .now)
+    if !limits.isEmpty || hasToldLimits {
+      guard (try? await store.tell(lease.worker, hostLimits: limits)) != nil else { return }
+      hasToldLimits = !limits.isEmpty
+    }
+    guard await runner.running > 0, let limited = try? await store.limitedHosts() else { return }
+    await runner.relieve(limited, now: .now)
   }
 
   private func abandon(_ worker: WorkerID) async {

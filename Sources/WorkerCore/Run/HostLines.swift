@@ -8,29 +8,56 @@ struct HostLines: Sendable {
   struct Host: Sendable {
     private(set) var working = 0
     private(set) var inLine = 0
-    /// Whether one has stood in line for long.
-    private(set) var isCrowded = false
+    /// The servers where runs work, and those where one has stood in line for long: a name may have several servers, and
+    /// redirects lead to others.
+    private(set) var serving: Set<String> = []
+    private(set) var crowded: Set<String> = []
 
     /// Adds a run; `time` is nil if it does not stand in line.
-    mutating func add(inLineFor time: Duration?) {
+    mutating func add(at server: String?, inLineFor time: Duration?) {
       if let time {
         inLine += 1
-        isCrowded = isCrowded || time >= HostLines.patience
+        if time >= HostLines.patience { crowded.insert(server ?? "") }
       } else {
         working += 1
+        if let server { serving.insert(server) }
       }
     }
   }
 
   private struct Line {
-    var limit: Int
+    var limit = 1
     var lastSeen: BootInstant
+    /// When each server was last seen crowded.
+    var crowded: [String: BootInstant] = [:]
+    /// Since when runs work at a server that is not crowded.
+    var elsewhereSince: BootInstant?
+    /// When runs were handed back last.
+    var relievedAt: BootInstant?
+
+    /// A limit would also keep tasks from servers that could serve more.
+    func isElsewhere(now: BootInstant) -> Bool {
+      elsewhereSince.map { $0.duration(to: now) >= HostLines.patience } ?? false
+    }
+
+    mutating func look(at host: Host, reserve: Int, now: BootInstant) {
+      let use = max(1, host.working + reserve)
+      if host.inLine == 0 {
+        limit = max(limit, use)
+      } else {
+        (limit, lastSeen) = (use, now)
+      }
+      crowded = crowded.filter { $0.value.duration(to: now) < HostLines.memory }
+      for server in host.crowded { crowded[server] = now }
+      let isElsewhere = host.serving.contains { crowded[$0] == nil }
+      elsewhereSince = isElsewhere ? elsewhereSince ?? now : nil
+    }
   }
 
   /// A line that moves faster delays the tasks of other hosts by less than this, and is none.
   static let patience = Duration.seconds(5)
   /// A limit ends so long after the last look that found a run in line, or the last refusal: the host may serve more by now.
-  private static let memory = Duration.seconds(30)
+  fileprivate static let memory = Duration.seconds(30)
 
   /// So many runs of a host may stand in line: they take the connections that become free, until others are claimed.
   let reserve: Int
@@ -59,15 +86,21 @@ struct HostLines: Sendable {
   mutating func limits(_ hosts: [String: Host], now: BootInstant) -> [String: HostLimit] {
     lines = lines.filter { $0.value.lastSeen.duration(to: now) < Self.memory }
     refusals = refusals.filter { $0.value.duration(to: now) < Self.memory }
-    for (name, host) in hosts where host.isCrowded || lines[name] != nil {
-      let limit = max(1, host.working + reserve)
-      if host.inLine > 0 {
-        lines[name] = Line(limit: limit, lastSeen: now)
-      } else if let line = lines[name] {
-        lines[name]?.limit = max(line.limit, limit)
-      }
+    for (name, host) in hosts where !host.crowded.isEmpty || lines[name] != nil {
+      lines[name, default: Line(lastSeen: now)].look(at: host, reserve: reserve, now: now)
     }
     let refusing = refusals.keys.map { ($0, HostLimit(hosts[$0]?.working ?? 0, isRefusing: true)) }
-    return lines.mapValues { HostLimit($0.limit) }.merging(refusing) { line, _ in line }
+    return lines.filter { !$0.value.isElsewhere(now: now) }.mapValues { HostLimit($0.limit) }
+      .merging(refusing) { line, _ in line }
+  }
+
+  /// Whether runs that stand in line for the host are to be handed back now. Not all the time: if no other worker can run
+  /// them, this one claims them again.
+  mutating func mayRelieve(_ host: String, now: BootInstant) -> Bool {
+    guard limited.contains(host), lines[host]?.relievedAt.map({ $0.duration(to: now) >= Self.memory }) ?? true else {
+      return false
+    }
+    lines[host]?.relievedAt = now
+    return true
   }
 }

@@ -89,7 +89,7 @@ package final class RunLedger: Sendable {
 
   package var bytesDone: Int64 { done.load(ordering: .relaxed) }
 
-  var isInLine: Bool { line.isInLine }
+  var place: HostLine.Place { line.place }
 
   /// The number of pulses. It changes while the run is alive.
   var pulseCount: Int { pulses.load(ordering: .relaxed) }

@@ -1,6 +1,7 @@
 import ReelhaulSystem
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// The runs of one worker, each in one phase, from its claim to the return of its handler.
 ///
@@ -58,11 +59,13 @@ package struct RunTable: Sendable {
     fileprivate let deadline: BootInstant?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
+    fileprivate private(set) var server: String?
     /// Since when it has stood in line for a connection; nil if it does not.
     fileprivate private(set) var inLineSince: BootInstant?
 
-    fileprivate mutating func observe(isInLine: Bool, now: BootInstant) {
-      inLineSince = isInLine ? inLineSince ?? now : nil
+    fileprivate mutating func observe(_ place: HostLine.Place, now: BootInstant) {
+      server = place.server
+      inLineSince = place.isInLine ? inLineSince ?? now : nil
     }
 
     fileprivate func sample(_ reading: ProgressMeter.Reading) -> ProgressSample {
@@ -214,13 +217,12 @@ package struct RunTable: Sendable {
 
   // MARK: Watching
 
-  /// Records the progress of a run. `pulses` counts its signs of life other than bytes. `isInLine`: it waits for a
-  /// connection to a host, and has none.
+  /// Records the progress of a run. `pulses` counts its signs of life other than bytes.
   package mutating func observe(
-    _ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, isInLine: Bool = false, now: BootInstant
+    _ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, at place: HostLine.Place = .init(), now: BootInstant
   ) {
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
-    runs[id]?.observe(isInLine: isInLine, now: now)
+    runs[id]?.observe(place, now: now)
   }
 
   /// Stops the runs that make no progress or take too long. Hands back the tasks of runs that should have stopped and
@@ -290,7 +292,8 @@ package struct RunTable: Sendable {
     guard isAnyInLine || !lines.isEmpty else { return [:] }
     var hosts: [String: HostLines.Host] = [:]
     for run in current.values.compactMap({ runs[$0] }) where run.worker == worker && run.phase == .running {
-      hosts[LaneKey(run.claim.spec).host, default: .init()].add(inLineFor: run.inLineSince?.duration(to: now))
+      hosts[LaneKey(run.claim.spec).host, default: .init()].add(
+        at: run.server, inLineFor: run.inLineSince?.duration(to: now))
     }
     hosts[""] = nil
     return lines.limits(hosts, now: now)
@@ -305,7 +308,7 @@ package struct RunTable: Sendable {
       run.phase == .running && run.inLineSince.map { $0.duration(to: now) >= HostLines.patience } ?? false
     }
     return Dictionary(grouping: inLine) { LaneKey($0.1.claim.spec).host }
-      .filter { hosts.contains($0.key) }
+      .filter { $0.value.count > lines.reserve && lines.mayRelieve($0.key, now: now) }
       .flatMap { $0.value.dropFirst(lines.reserve).reversed() }
       .flatMap { stop($0.1.claim.spec.id, .crowded, now: now) }
   }

@@ -223,7 +223,7 @@ package actor Runner {
       let ledger = work.ledger
       table.observe(
         id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, pulses: ledger.pulseCount,
-        isInLine: ledger.isInLine, now: now)
+        at: ledger.place, now: now)
     }
     let samples = table.takePublished()
     perform(table.look(now: now))

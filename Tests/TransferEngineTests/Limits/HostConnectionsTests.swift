@@ -40,26 +40,26 @@ struct HostConnectionsTests {
       #expect(hosts.take("a:80", for: "default"))
       let second = Task { try await hosts.wait(for: "a:80", for: "default") }
       try await eventually("it waits") { hosts.waiting(for: "a:80") == 1 }
-      #expect(!line.isInLine, "it has one")
+      #expect(!line.place.isInLine, "it has one")
       let third = Task { try await hosts.wait(for: "a:80", for: "default") }
       try await eventually("it waits") { hosts.waiting(for: "a:80") == 2 }
       hosts.giveBack("a:80", for: "default")
       try await second.value
-      #expect(!line.isInLine)
+      #expect(!line.place.isInLine)
       third.cancel()
       await #expect(throws: CancellationError.self) { try await third.value }
       let fourth = Task { try await hosts.wait(for: "b:80", for: "default") }
       try await fourth.value
       hosts.giveBack("b:80", for: "default")
       hosts.giveBack("a:80", for: "default")
-      #expect(!line.isInLine)
+      #expect(!line.place.isInLine)
     }
     #expect(hosts.take("a:80", for: "default"))
     let waiting = HostLine.$current.withValue(line) { Task { try await hosts.wait(for: "a:80", for: "default") } }
-    try await eventually("it stands in line") { line.isInLine }
+    try await eventually("it stands in line") { line.place == .init(server: "a:80", isInLine: true) }
     hosts.giveBack("a:80", for: "default")
     try await waiting.value
-    #expect(!line.isInLine)
+    #expect(!line.place.isInLine)
   }
 
   @Test("who is canceled while waiting leaves the line, before, within and after")

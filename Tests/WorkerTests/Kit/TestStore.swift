@@ -160,9 +160,14 @@ final class TestStore: TaskStore {
     try await inner.measure(worker, spaces: spaces)
   }
 
-  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws -> Set<String> {
+  func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
     try reach()
-    return try await inner.tell(worker, hostLimits: hostLimits)
+    try await inner.tell(worker, hostLimits: hostLimits)
+  }
+
+  func limitedHosts() async throws -> Set<String> {
+    try reach()
+    return try await inner.limitedHosts()
   }
 
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
