@@ -24,6 +24,8 @@ package final class CurlTransfer: @unchecked Sendable {
   /// Whether an address was permitted, and failed for another reason if the transfer did.
   var hasPermitted = false
   var isCanceled = false
+  /// The server takes no more of the request's body.
+  private var isRefused = false
   /// HTTP/2 is also offered, because the server refused HTTP/1.1.
   var offersHTTP2 = false
   var completion: Completion?
@@ -42,6 +44,9 @@ package final class CurlTransfer: @unchecked Sendable {
 }
 
 extension CurlTransfer {
+  /// Whether the head of the answer is still to come.
+  var isUnanswered: Bool { !collector.isComplete }
+
   /// Receives one header line. False ends the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     switch collector.add(line: line) {
@@ -54,6 +59,12 @@ extension CurlTransfer {
       failure = CurlError(.badResponse, isRetryable: true, message: "the response's head is not HTTP")
       return false
     case .complete(let head):
+      if head.status >= 300, request.body != nil {
+        // After a 417 libcurl sends the request again by itself.
+        isRefused = head.status != 417
+        // libcurl waits for a body that has paused, although it will not send it.
+        resume()
+      }
       switch handler.receive(head: head, of: self) {
       case .continue, .pause: return true
       case .abort:
@@ -69,9 +80,10 @@ extension CurlTransfer {
     return verdict
   }
 
-  /// Fills `buffer` with the next bytes of the request's body.
+  /// Fills `buffer` with the next bytes of the request's body. None end what libcurl sends, and the rest of the answer
+  /// is received.
   func supply(_ buffer: UnsafeMutableRawBufferPointer) -> CurlSupply {
-    guard let body = request.body else { return .bytes(0) }
+    guard let body = request.body, !isRefused else { return .bytes(0) }
     let supply = body.read(into: buffer, of: self)
     if case .abort = supply { failure = .aborted }
     return supply

@@ -35,15 +35,30 @@ import Testing
     func rewind() -> Bool { sent == 0 }
   }
 
+  /// Supplies one byte, and never another.
+  // @unchecked: touched only on the client's loop.
+  private final class EndlessBody: CurlBody, @unchecked Sendable {
+    let size: Int64 = 3
+    private var hasSent = false
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
+      guard !hasSent else { return .pause }
+      hasSent = true
+      buffer[0] = 65
+      return .bytes(1)
+    }
+
+    func rewind() -> Bool { false }
+  }
+
   private func put(
-    _ store: StoreServer, _ body: @escaping (EventLoop) -> any CurlBody
+    _ store: StoreServer, handler: RecordingHandler = RecordingHandler(), _ body: @escaping (EventLoop) -> any CurlBody
   ) async -> Swift.Result<CurlHead?, CurlError> {
     let loop = EventLoop(name: "curl-test")
     defer { loop.shutdown() }
     let client = CurlClient(loop: loop, options: CurlOptions(permits: { _ in true }))
     var request = CurlRequest(.put, url: store.url("/put/a"), lowSpeed: .init(bytesPerSecond: 512, seconds: 1))
     request.body = body(loop)
-    let handler = RecordingHandler()
     let result: Swift.Result<CurlHead?, CurlError>
     do throws(CurlError) {
       _ = try await client.perform(request, handler: handler)
@@ -61,6 +76,34 @@ import Testing
     let result = await put(store) { SlowBody(size: 3, pause: .seconds(3), loop: $0) }
     #expect(try result.get()?.status == 201)
     #expect(store.objects["put/a"]?.bytes == [65, 65, 65])
+  }
+
+  @Test(
+    "a refusal ends a request whose body pauses, and is received whole", .timeLimit(.minutes(1)),
+    arguments: ["keep-alive", "close"])
+  func refused(connection: String) async throws {
+    let store = try StoreServer()
+    defer { store.close() }
+    let refusal = StoreFault.status(403, headers: [("Connection", connection)], body: "for a reason")
+    store.always(.put, refusal, .refuseAfter(bytes: 1))
+    let handler = RecordingHandler()
+    let result = await put(store, handler: handler) { _ in EndlessBody() }
+    #expect(try result.get()?.status == 403)
+    #expect(handler.body == Array("for a reason".utf8))
+  }
+
+  @Test(
+    "a connection that the server ends without an answer ends a request whose body pauses", .timeLimit(.minutes(1)))
+  func ended() async throws {
+    let store = try StoreServer()
+    defer { store.close() }
+    store.always(.put, .closeAfter(bytes: 1))
+    let result = await put(store) { _ in EndlessBody() }
+    guard case .failure(let error) = result else {
+      Issue.record("\(result)")
+      return
+    }
+    #expect(error.code == .noResponse && error.isRetryable)
   }
 
   @Test("a server that does not answer is given up, also after a slow body") func noAnswer() async throws {

@@ -109,10 +109,11 @@ final class EasyHandle {
     Unmanaged<EasyHandle>.fromOpaque(context!).takeUnretainedValue()
   }
 
-  static func of(raw: UnsafeMutableRawPointer) -> EasyHandle {
+  /// Nil for a handle that libcurl has made for itself.
+  static func of(raw: UnsafeMutableRawPointer) -> EasyHandle? {
     var context: UnsafeMutableRawPointer?
     rh_easy_get_pointer(raw, CURLINFO_PRIVATE, &context)
-    return of(context)
+    return context.map { of($0) }
   }
 
   /// The socket of the connection that is kept for later requests, once the transfer is over; `CURL_SOCKET_BAD` if

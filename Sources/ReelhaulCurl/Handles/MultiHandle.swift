@@ -34,8 +34,10 @@ final class MultiHandle: @unchecked Sendable {
     rh_multi_set_long(raw, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     rh_multi_set_pointer(raw, CURLMOPT_SOCKETDATA, context)
     rh_multi_set_pointer(raw, CURLMOPT_TIMERDATA, context)
-    rh_multi_set_socket_function(raw) { _, descriptor, what, context, _ in
-      MultiHandle.of(context).sockets.watch(descriptor, what: what) ? 0 : -1
+    rh_multi_set_socket_function(raw) { easy, descriptor, what, context, _ in
+      let multi = MultiHandle.of(context)
+      if what == CURL_POLL_REMOVE, let easy { multi.leave(descriptor, of: easy) }
+      return multi.sockets.watch(descriptor, what: what) ? 0 : -1
     }
     rh_multi_set_timer_function(raw) { _, milliseconds, context in
       MultiHandle.of(context).setTimer(milliseconds)
@@ -121,13 +123,27 @@ final class MultiHandle: @unchecked Sendable {
     finish()
   }
 
+  /// libcurl watches `descriptor` no more. If it still keeps that connection for a request without an answer, the server
+  /// has ended the connection while the body of the request pauses. libcurl would tell that only when it sends again.
+  private func leave(_ descriptor: Int32, of raw: UnsafeMutableRawPointer) {
+    guard let transfer = EasyHandle.of(raw: raw)?.transfer, transfer.isUnanswered else { return }
+    loop.execute { [weak self] in
+      guard let self, !isClosed, sockets.isLeft(descriptor), transfer.isUnanswered,
+        case .running(let easy) = transfer.state
+      else { return }
+      remove(easy)
+      onFinish(easy.raw, CURLE_GOT_NOTHING)
+    }
+  }
+
   /// Takes out the finished transfers. A message is valid until its handle is removed.
   private func finish() {
     var left: Int32 = 0
     while let message = curl_multi_info_read(raw, &left) {
       let result = message.pointee.data.result
-      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
-      let handle = EasyHandle.of(raw: easy)
+      guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle,
+        let handle = EasyHandle.of(raw: easy)
+      else { continue }
       // Not for HTTP/2: there every frame names its request, and some frames belong to no request.
       if !handle.usedHTTP2 { sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus) }
       curl_multi_remove_handle(raw, easy)

@@ -69,6 +69,9 @@ final class SocketTable: @unchecked Sendable {
     }
   }
 
+  /// Whether the socket is open, and libcurl watches it for nothing.
+  func isLeft(_ descriptor: Int32) -> Bool { owned.contains(descriptor) && !used.contains(descriptor) }
+
   private func happened(_ descriptor: Int32, _ events: PollEvents) {
     if resting[descriptor] != nil { return listen(descriptor) }
     if events.contains(.readable), asked.remove(descriptor) != nil, hasUnacknowledged(descriptor) { shut(descriptor) }

@@ -73,7 +73,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   private var sent: Int64 = 0
   /// Where the next block begins.
   private var next: Int64
-  /// Counts the rewinds: a block that was read for an earlier start is not used.
+  /// Counts the starts and the end: a block that was read before the last of them is not used.
   private var turn = 0
   private var reading: Task<Void, any Error>?
   private var waiting: CurlTransfer?
@@ -111,8 +111,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
       readAhead()
       return .pause
     }
-    // The portions of a limit are of this size.
-    let count = min(buffer.count, block.count - used, bodies.throttle.isLimited ? 16 << 10 : .max)
+    let count = min(buffer.count, block.count - used, bodies.throttle.sentAtOnce)
     if bodies.throttle.holdsBack(count, of: transfer) { return .pause }
     block.withUnsafeBytes { buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[used..<used + count])) }
     used += count
@@ -129,9 +128,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   package func rewind() -> Bool {
     if turn > 0, isSent { repeating() }
-    turn += 1
-    reading?.cancel()
-    reading = nil
+    stopReading()
     used = 0
     bodies.count(-sent)
     sent = 0
@@ -140,10 +137,19 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     return failure == nil
   }
 
-  /// Frees its memory after its request. What it has sent still counts as in flight, as long as it is there.
+  /// Its request is over: stops reading, and frees its memory. What it has sent still counts as in flight, as long as it
+  /// is there.
   func release() {
+    stopReading()
+    waiting = nil
     (all, blocks) = (nil, [])
     next = range.upperBound
+  }
+
+  private func stopReading() {
+    turn += 1
+    reading?.cancel()
+    reading = nil
   }
 
   private func readAhead() {

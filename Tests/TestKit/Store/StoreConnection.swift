@@ -26,7 +26,7 @@ struct StoreConnection {
   private func serve(_ exchange: Int, _ request: StoreRequest, _ faults: [StoreFault]) -> Bool {
     if faults.closesBeforeReading { return false }
     if request.expectsContinue, server.options.honoursExpect, !faults.sendsNoContinue {
-      if var refusal = server.refusal(of: request, faults) {
+      if !faults.refusesLater, var refusal = server.refusal(of: request, faults) {
         refusal["Connection"] = "close"
         _ = send(refusal, exchange, request, faults)
         return false
@@ -44,11 +44,12 @@ struct StoreConnection {
 
   /// Reads the whole body. Returns false if it ended before.
   private func receive(_ body: StoreBody, _ exchange: Int, _ request: StoreRequest, _ faults: [StoreFault]) -> Bool {
-    /// The stops in the body, in order: without a gate the connection ends there.
-    var stops: [(at: Int64, gate: OriginGate?)] = faults.compactMap { fault in
+    /// The stops in the body, in order: the connection ends where the gate is not passed.
+    var stops: [(at: Int64, passes: () -> Bool)] = faults.compactMap { fault in
       switch fault {
-      case .closeAfter(let bytes): (bytes, nil)
-      case .holdBody(let bytes, let gate): (bytes, gate)
+      case .closeAfter(let bytes): (bytes, { false })
+      case .holdBody(let bytes, let gate): (bytes, { gate.pass(stream.socket) })
+      case .refuseAfter(let bytes): (bytes, { refuse(exchange, request, faults) })
       default: nil
       }
     }
@@ -56,7 +57,7 @@ struct StoreConnection {
     func pass() -> Bool {
       while let stop = stops.first, stop.at <= body.size {
         stops.removeFirst()
-        guard let gate = stop.gate, gate.pass(stream.socket) else { return false }
+        guard stop.passes() else { return false }
       }
       return true
     }
@@ -74,6 +75,12 @@ struct StoreConnection {
     guard pass() else { return false }
     guard let length = request.contentLength else { return stream.readChunks(take) }
     return stream.read(length, take)
+  }
+
+  /// Refuses the request, and waits until the client ends the connection.
+  private func refuse(_ exchange: Int, _ request: StoreRequest, _ faults: [StoreFault]) -> Bool {
+    guard let refusal = server.refusal(of: request, faults) else { return true }
+    return send(refusal, exchange, request, faults) && OriginGate().pass(stream.socket)
   }
 
   /// Returns whether the connection can carry another request.

@@ -56,6 +56,25 @@ extension UploadPutTests {
     }
   }
 
+  @Test("a POST that was refused in the middle of its last block is sent again", arguments: [429, 502, 503, 504])
+  func postRefusedInTheMiddle(status: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Array(Self.bytes().prefix(900_000)))
+      // The next run comes at the next attempt.
+      harness.store.always(.post, .status(status, headers: [("Retry-After", "60")]), .refuseAfter(bytes: 100_000))
+      // So slow that the system does not buffer the rest.
+      var spec = Self.post(harness) { $0.rate = 400_000 }
+      let ledger = UploadRecordingLedger()
+      let first = await harness.run(spec, ledger: ledger)
+      #expect(first.failure?.code == .http(status) && first.failure?.class == .retry, "\(first)")
+      harness.store.script { _ in [] }
+      spec.rate = nil
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects["put/film.mp4"]?.bytes?.count == 900_000)
+    }
+  }
+
   @Test("a POST whose success comes before the file was sent is sent again") func postAnsweredEarly() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())

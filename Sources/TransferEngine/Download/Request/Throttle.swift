@@ -16,6 +16,10 @@ final class Throttle: @unchecked Sendable {
   private var isClosed = false
   /// Fires when the task's own limit lets bytes pass again.
   private var pacer: LoopTimer?
+  /// The portions of the common limit are of at least this size.
+  private static let most: Int64 = 16 << 10
+  /// No server waits long for the next bytes of a body.
+  private static let secondsAtOnce: Int64 = 10
   /// Many slow transfers wake the loop together.
   private static let slack = Duration.milliseconds(20)
 
@@ -31,6 +35,12 @@ final class Throttle: @unchecked Sendable {
 
   /// Whether there is any limit.
   var isLimited: Bool { bucket != nil || limiter != nil }
+
+  /// The most bytes of a body that may ask to pass together.
+  var sentAtOnce: Int {
+    guard isLimited else { return .max }
+    return Int(min(Self.most, min(Self.most, bucket?.rate ?? .max) * Self.secondsAtOnce))
+  }
 
   /// The task's equal part of the common limit, in bytes per second; `nil` if there is none.
   var commonShare: Int64? { limiter?.share }

@@ -128,6 +128,8 @@ struct PutTarget: UploadTarget {
       // With the last block the file is public.
       let publish = { @Sendable in
         try await upload.body.source.check()
+        // A request that is over publishes nothing any more.
+        try Task.checkCancellation()
         if isSentOnce { try await upload.publishing(true) }
       }
       let body = upload.body.streaming(segment.range, beforeLast: publish)
@@ -142,8 +144,8 @@ struct PutTarget: UploadTarget {
       } catch {
         throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
       }
-      if isSentOnce, body.isSent, !answer.isSuccess {
-        if UploadRun.isUntold(answer.status) {
+      if isSentOnce, !answer.isSuccess {
+        if body.isSent, UploadRun.isUntold(answer.status) {
           throw UploadRun.answerLost(at: location, "status \(answer.status)")
         }
         try await upload.publishing(false)
@@ -233,7 +235,8 @@ struct PutTarget: UploadTarget {
   }
 
   private func call(_ request: CurlRequest) async throws -> CurlAnswer {
-    try await lane.answer(request, pulse: ledger.pulse)
+    defer { (request.body as? UploadBody)?.release() }
+    return try await lane.answer(request, pulse: ledger.pulse)
   }
 
   /// Reads what is at a place; nil if that cannot be read. It has this owner if its bytes are those of the source, or the
