@@ -139,12 +139,18 @@ import TransferEngine
     #expect(table.relieve([], now: at(1000)) == [])
     #expect(table.judge(failure, of: run, now: at(1000)).class == .retry, "no other worker is served")
     #expect(table.hostLimits(of: first, now: at(31_000)) == [:])
-    // Where runs of its own stand in line, what is refused beside them is not one too many.
+    // Some of its own stand in line, and none is served.
     table.observe(
       run, bytesDone: 0, bytesTotal: nil, pulses: 0, at: place(true), now: at(40_000))
     #expect(table.hostLimits(of: first, now: at(45_000)) == ["127.0.0.1": HostLimit(1)])
     _ = table.relieve(["127.0.0.1"], now: at(45_000))
-    #expect(table.judge(failure, of: run, now: at(45_000)).class == .retry)
+    #expect(table.judge(failure, of: run, now: at(45_000)).class == .wait)
+    #expect(table.hostLimits(of: first, now: at(45_000)) == ["127.0.0.1": HostLimit(0, isRefusing: true)])
+    // What is refused beside a run that is served is not one too many.
+    let served = begin(claim(2))
+    table.observe(served, bytesDone: 1000, bytesTotal: nil, pulses: 0, at: place(false), now: at(46_000))
+    #expect(table.hostLimits(of: first, now: at(46_000)) == ["127.0.0.1": HostLimit(1)])
+    #expect(table.judge(failure, of: run, now: at(46_000)).class == .retry)
   }
 
   // MARK: Stopping

@@ -7,6 +7,9 @@ import ReelhaulSystem
 /// the others leave: whatever it keeps, there is something for the next one. So a portion counts as half of the limit at
 /// most.
 ///
+/// Relays, whose bytes are read from a server, count as another host of their own: they keep theirs for as long as their
+/// source takes, and others of the host need not wait for that.
+///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
   /// Bytes that may be held as long as this object is there.
@@ -118,13 +121,17 @@ final class HeldBytes: Sendable {
     return try await body()
   }
 
+  /// In whose name relays to `host` hold their bytes.
+  static func relays(to host: String) -> String { "relays to \(host)" }
+
   /// Runs `body` with a part of `source`, which is held until then.
   func holding<Result>(
     _ range: Range<Int64>, of source: any UploadSource, for host: String,
     _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
     guard !source.isHeld else { return try await body(source.read(range)) }
-    return try await holding(Int64(range.count), for: host) { try await body(source.read(range)) }
+    let holder = source.needsConnections ? Self.relays(to: host) : host
+    return try await holding(Int64(range.count), for: holder) { try await body(source.read(range)) }
   }
 
   /// Like ``holding(_:for:_:)``, until the portion is released.

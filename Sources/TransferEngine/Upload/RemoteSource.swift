@@ -15,7 +15,6 @@ final class RemoteSource: UploadSource {
   private let held: [UInt8]?
   /// Lets them be held as long as the source is used.
   private let portion: HeldBytes.Portion?
-  /// What an object of S3 has beside its bytes, and what its copy gets: what its content is, and metadata of users.
   let properties: [HeaderField]
 
   /// The longest file that is held.
@@ -99,7 +98,6 @@ final class RemoteSource: UploadSource {
     "content-type", "content-encoding", "content-language", "content-disposition", "cache-control",
   ]
 
-  /// The fields with which a store is asked to copy this very version by itself; nil where it cannot be asked.
   var copyFields: [HeaderField]? {
     guard held == nil, let s3 = server.s3, let etag = version.etag, !version.etagIsWeak else { return nil }
     return [
@@ -112,9 +110,10 @@ final class RemoteSource: UploadSource {
     if held == nil { _ = try await read(0..<1) }
   }
 
-  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
-    -> String?
-  {
+  func mismatch(
+    _ expect: Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+    while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
+  ) async throws -> String? {
     if let difference = identity.mismatch(expect) { return difference }
     guard expect.sha256 != nil || expect.md5 != nil else { return nil }
     var sha256 = DigestState(.sha256)
@@ -126,6 +125,7 @@ final class RemoteSource: UploadSource {
       bytes.withUnsafeBytes {
         sha256.update($0)
         if expect.md5 != nil { md5.update($0) }
+        see($0)
       }
       offset = end
       guard goesOn(offset) else { throw CancellationError() }

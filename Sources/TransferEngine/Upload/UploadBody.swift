@@ -58,7 +58,6 @@ package final class UploadBodies: @unchecked Sendable {
 /// The body of one request.
 // @unchecked: used only on its loop.
 package final class UploadBody: CurlBody, @unchecked Sendable {
-  private static let block: Int64 = 1 << 20
   /// Blocks that are read before they are needed.
   private static let ahead = 2
 
@@ -154,7 +153,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
 
   private func readAhead() {
     guard reading == nil, blocks.count < Self.ahead, next < range.upperBound else { return }
-    let (turn, block) = (turn, next..<min(range.upperBound, next + Self.block))
+    let (turn, block) = (turn, bodies.source.block(at: next, of: range))
     reading = bodies.loop.task { [self] in
       let result: Result<ArraySlice<UInt8>, any Error>
       do {

@@ -13,6 +13,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var session: [UInt8]?
   /// What the server had confirmed of the file. To continue, the server is asked.
   package var done = ByteRanges()
+  /// What the check of the source has seen, if a digest is expected: all later reads, of all runs, must give the same.
+  package var checked: BlockSums?
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false
   /// Whether the server has told that what it made of this version has other bytes, or may have told it before the task
@@ -35,6 +37,10 @@ package struct UploadCheckpoint: Hashable, Sendable {
           json.raw(session)
         }
         if !done.isEmpty { json.bounds("done", of: done) }
+        if let checked {
+          json.member("block", checked.block)
+          json.member("checked", checked.text)
+        }
         if isPublishing { json.member("publishing", true) }
         if isDoubted { json.member("doubted", true) }
       }
@@ -63,6 +69,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var intendedAt: Int64 = 0
       var session: [UInt8]?
       var done: ByteRanges?
+      var block: Int64 = 0
+      var checked: String?
       var isPublishing = false
       var isDoubted = false
       try reader.object { reader, name throws(DecodingFailure) in
@@ -77,6 +85,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "intendedAt": intendedAt = try reader.integer(0...Int64.max)
         case "session": session = try reader.raw()
         case "done": done = try reader.bounds()
+        case "block": block = try reader.integer(1...Int64.max)
+        case "checked": checked = try reader.string()
         case "publishing": isPublishing = try reader.bool()
         case "doubted": isDoubted = try reader.bool()
         default: try reader.skip()
@@ -88,6 +98,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
       checkpoint.session = session
       // Checkpoints of an earlier version have only the number of bytes.
       checkpoint.done = done ?? ByteRanges(0..<max(0, envelope.bytesDone))
+      // Without it the source is checked once more.
+      checkpoint.checked = checked.flatMap { BlockSums($0, block: block, size: identity.size) }
       checkpoint.isPublishing = isPublishing
       checkpoint.isDoubted = isDoubted
       return checkpoint

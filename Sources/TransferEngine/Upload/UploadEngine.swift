@@ -70,7 +70,7 @@ package struct UploadEngine: Sendable {
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
-    let holder = { @Sendable in await self.holder(of: spec, parameters) }
+    let holder = { @Sendable in HeldBytes.relays(to: await self.holder(of: spec, parameters)) }
     switch place {
     case .storage(let url):
       guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }

@@ -54,6 +54,8 @@ final class UploadRun: @unchecked Sendable {
         do {
           return try await attempt()
         } catch is UploadSourceChanged {
+          // It may have the same validator, and is checked anew.
+          state?.checked = nil
           reason = TaskFailure(
             code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry)
         } catch is UploadGone {
@@ -105,7 +107,7 @@ final class UploadRun: @unchecked Sendable {
     var partial: [Int: Int64] = [:]
     var isTold = true
     if let session = state?.session {
-      switch try await target.resume(order, session: session, source: source) {
+      switch try await target.resume(order, session: session, source: order.body.source) {
       case .gone: throw UploadGone()
       case .finished(let object): return try succeeded(object, order)
       case .open(let there, let parts): (receipts, partial) = (there, parts)
@@ -167,8 +169,12 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       try await check(source)
+    } else if expectsDigest, !source.isHeld, earlier?.checked == nil {
+      // It has changed under its validator, or a worker of an earlier version has checked it.
+      try await check(source)
     }
     guard let state else { throw UploadGone() }
+    let source = state.checked.map { CheckedSource(source: source, sums: $0) } ?? source
     var plan = state.plan
     plan.parallel = min(plan.parallel, spec.connections)
     return UploadOrder(
@@ -184,10 +190,14 @@ final class UploadRun: @unchecked Sendable {
       isDoubted: state.isDoubted)
   }
 
+  private var expectsDigest: Bool { spec.expect.sha256 != nil || spec.expect.md5 != nil }
+
+  /// Throws if the source is not the expected one. All later reads must give what this one has.
   private func check(_ source: any UploadSource) async throws {
     let stop = Lock(false)
+    let sums = Lock(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block))
     let difference = try await withTaskCancellationHandler {
-      try await source.mismatch(spec.expect) { [ledger] _ in
+      try await source.mismatch(spec.expect, seeing: { bytes in sums.withLock { $0.append(bytes) } }) { [ledger] _ in
         ledger.pulse()
         return ledger.mayWrite && !stop.withLock { $0 }
       }
@@ -200,6 +210,8 @@ final class UploadRun: @unchecked Sendable {
         code: isOfSize ? .sizeMismatch : .digestMismatch, message: "\(spec.source) is not uploaded: \(difference)",
         class: .fail)
     }
+    // Bytes that are held do not change.
+    state?.checked = expectsDigest && !source.isHeld ? sums.withLock { $0 } : nil
   }
 
   /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells

@@ -9,6 +9,12 @@ package protocol UploadSource: Sendable {
   var isHeld: Bool { get }
   /// Whether its reads are requests to a server.
   var needsConnections: Bool { get }
+  /// The bytes that are best read at once: reads begin and end where such blocks do.
+  var block: Int64 { get }
+  /// What an object of S3 has beside its bytes, and what its copy gets: what its content is, and metadata of users.
+  var properties: [HeaderField] { get }
+  /// The fields with which a store is asked to copy this very version by itself; nil where it cannot be asked.
+  var copyFields: [HeaderField]? { get }
 
   /// Exactly these bytes. Throws ``UploadSourceChanged`` if the source is not the same any more.
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8>
@@ -17,14 +23,25 @@ package protocol UploadSource: Sendable {
   func check() async throws
 
   /// The first difference from what is expected, for people; nil if there is none. Reads the whole source if a digest is
-  /// expected, and calls `goesOn` with every offset that it reaches: false ends it.
-  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
-    -> String?
+  /// expected, lets `see` have all bytes in their order, and calls `goesOn` with every offset that it reaches: false
+  /// ends it.
+  func mismatch(
+    _ expect: Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+    while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
+  ) async throws -> String?
 }
 
 extension UploadSource {
   package var isHeld: Bool { false }
   package var needsConnections: Bool { false }
+  package var block: Int64 { 1 << 20 }
+  package var properties: [HeaderField] { [] }
+  package var copyFields: [HeaderField]? { nil }
+
+  /// What is read at once of `range`, from `offset` on.
+  func block(at offset: Int64, of range: Range<Int64>) -> Range<Int64> {
+    offset..<min(range.upperBound, (offset / block + 1) * block)
+  }
 
   /// Reads all of it, or its first bytes, block by block.
   func readAll(first count: Int64? = nil, _ body: (UnsafeRawBufferPointer) -> Void) async throws {
@@ -32,9 +49,9 @@ extension UploadSource {
     let size = count ?? identity.size
     while offset < size {
       try Task.checkCancellation()
-      let end = min(size, offset + 1 << 20)
-      try await read(offset..<end).withUnsafeBytes { body($0) }
-      offset = end
+      let next = block(at: offset, of: 0..<size)
+      try await read(next).withUnsafeBytes { body($0) }
+      offset = next.upperBound
     }
   }
 }
@@ -96,14 +113,15 @@ final class StorageSource: UploadSource {
     }
   }
 
-  func mismatch(_ expect: Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool) async throws
-    -> String?
-  {
+  func mismatch(
+    _ expect: Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+    while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
+  ) async throws -> String? {
     if let difference = identity.mismatch(expect) { return difference }
     guard expect.sha256 != nil || expect.md5 != nil else { return nil }
     return try await Self.failing(root) {
       try await root.readWhole(pulse: {}) { [self] in
-        let digests = try FileDigests(of: file, withMD5: expect.md5 != nil, while: goesOn)
+        let digests = try FileDigests(of: file, withMD5: expect.md5 != nil, seeing: see, while: goesOn)
         return DigestMismatch(expect, digests)?.description
       }
     }

@@ -94,6 +94,12 @@ package struct UploadPlan: Hashable, Sendable {
     self.isSentOnce = isSentOnce
   }
 
+  /// The blocks of which the checkpoint has checksums, if a digest is expected: they are read as a whole. Parts are
+  /// anyway. Others are small, but not so small that a checkpoint would have too many of them.
+  func block(of size: Int64) -> Int64 {
+    keepsParts || publishesAtOnce ? (size >> 34 + 1) << 20 : segmentSize
+  }
+
   /// At least one: an empty file is one empty segment.
   package func segments(of size: Int64) -> Int { max(1, segments(before: size)) }
 

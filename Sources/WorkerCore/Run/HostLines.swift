@@ -12,9 +12,12 @@ struct HostLines: Sendable {
     /// redirects lead to others.
     private(set) var serving: Set<String> = []
     private(set) var crowded: Set<String> = []
+    /// Whether bytes of one move.
+    private(set) var isServed = false
 
     /// Adds a run; `time` is nil if it does not stand in line.
-    mutating func add(at server: String?, inLineFor time: Duration?) {
+    mutating func add(at server: String?, inLineFor time: Duration?, isMoving: Bool) {
+      isServed = isServed || isMoving
       if let time {
         inLine += 1
         if time >= HostLines.patience { crowded.insert(server ?? "") }
@@ -32,8 +35,12 @@ struct HostLines: Sendable {
     var crowded: [String: BootInstant] = [:]
     /// Since when runs work at a server that is not crowded.
     var elsewhereSince: BootInstant?
+    /// When bytes moved last.
+    var servedAt: BootInstant?
     /// When runs were handed back last.
     var relievedAt: BootInstant?
+
+    func isServed(now: BootInstant) -> Bool { servedAt.map { $0.duration(to: now) < HostLines.memory } ?? false }
 
     /// A limit would also keep tasks from servers that could serve more.
     func isElsewhere(now: BootInstant) -> Bool {
@@ -47,6 +54,7 @@ struct HostLines: Sendable {
       } else {
         (limit, lastSeen) = (use, now)
       }
+      if host.isServed { servedAt = now }
       crowded = crowded.filter { $0.value.duration(to: now) < HostLines.memory }
       for server in host.crowded { crowded[server] = now }
       let isElsewhere = host.serving.contains { crowded[$0] == nil }
@@ -76,10 +84,11 @@ struct HostLines: Sendable {
   /// No host has a limit.
   var isEmpty: Bool { lines.isEmpty && refusals.isEmpty }
 
-  /// The host refused a run. Returns whether that is because it serves tasks of other workers, which stand in line there.
+  /// The host refused a run. Returns whether that is because it serves tasks of other workers, which stand in line there,
+  /// and none of this one.
   mutating func refused(by host: String, now: BootInstant) -> Bool {
     if refusals.count < Self.hostsRemembered || refusals[host] != nil { refusals[host] = now }
-    return limited.contains(host) && lines[host] == nil
+    return limited.contains(host) && lines[host]?.isServed(now: now) != true
   }
 
   /// The limits that follow from the runs of this moment.
@@ -90,8 +99,11 @@ struct HostLines: Sendable {
       lines[name, default: Line(lastSeen: now)].look(at: host, reserve: reserve, now: now)
     }
     let refusing = refusals.keys.map { ($0, HostLimit(hosts[$0]?.working ?? 0, isRefusing: true)) }
-    return lines.filter { !$0.value.isElsewhere(now: now) }.mapValues { HostLimit($0.limit) }
-      .merging(refusing) { line, _ in line }
+    // Where the host refuses some and serves none, the others stand in line for nothing.
+    let told = lines.filter { name, line in
+      !line.isElsewhere(now: now) && (refusals[name] == nil || line.isServed(now: now))
+    }
+    return told.mapValues { HostLimit($0.limit) }.merging(refusing) { line, _ in line }
   }
 
   /// Whether runs that stand in line for the host are to be handed back now. Not all the time: if no other worker can run

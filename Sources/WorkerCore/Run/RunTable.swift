@@ -293,7 +293,7 @@ package struct RunTable: Sendable {
     var hosts: [String: HostLines.Host] = [:]
     for run in current.values.compactMap({ runs[$0] }) where run.worker == worker && run.phase == .running {
       hosts[LaneKey(run.claim.spec).host, default: .init()].add(
-        at: run.server, inLineFor: run.inLineSince?.duration(to: now))
+        at: run.server, inLineFor: run.inLineSince?.duration(to: now), isMoving: run.meter.reading.rate > 0)
     }
     hosts[""] = nil
     return lines.limits(hosts, now: now)

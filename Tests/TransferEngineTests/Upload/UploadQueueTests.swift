@@ -59,7 +59,8 @@ import Testing
     }
     func check() async throws {}
     func mismatch(
-      _ expect: TaskCore.Expectation, while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
+      _ expect: TaskCore.Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+      while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
     ) async throws -> String? { nil }
   }
 

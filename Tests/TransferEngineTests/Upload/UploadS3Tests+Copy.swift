@@ -129,6 +129,42 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("copies that wait for a slow source do not hold up the uploads to their store") func slowSource() async throws {
+    let origin = try OriginServer()
+    defer { origin.close() }
+    origin.serve("/film.mp4", OriginFile(seed: 1, size: 65 << 20))
+    let gate = OriginGate()
+    origin.script("/film.mp4") { $0.number <= 2 ? [] : [.hold(after: 0, gate)] }
+    try await UploadHarness.run { harness in
+      let held = try #require(harness.roots.any).held
+      let source = origin.url("/film.mp4")
+      let copies = ["one", "two"].map { key in
+        Task {
+          await harness.run(
+            Self.copy {
+              $0.source = source
+              $0.destination = "s3://films/\(key).mp4"
+              $0.credential = nil
+              $0.parameters = Array(#"{"toCredential":"s3","partSize":33554432}"#.utf8)
+            })
+        }
+      }
+      try await eventually("they hold what they may") { held.waiting > 0 }
+      let bytes = Self.bytes(Self.size)
+      try harness.put(bytes)
+      let upload = Task { await harness.run(Self.spec()) }
+      try await eventually("it is there") { harness.store.objects["films/film.mp4"] != nil }
+      let outcome = await upload.value
+      #expect(outcome.failure == nil, "\(outcome)")
+      let isThere = harness.store.objects["films/film.mp4"]?.bytes == bytes
+      #expect(isThere)
+      for copy in copies { copy.cancel() }
+      for copy in copies { #expect(await copy.value == .stopped) }
+      #expect(held.held == 0)
+      gate.open()
+    }
+  }
+
   @Test("parts that the store has are compared with their source some at once, as far as the task's limits let them")
   func comparesAtOnce() async throws {
     for (connections, rate, atOnce) in [(8, nil, 4), (2, nil, 2), (8, 100 << 20, 1)] as [(Int, Int64?, Int)] {

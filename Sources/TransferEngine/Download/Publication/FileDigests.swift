@@ -10,13 +10,14 @@ struct FileDigests: Hashable, Sendable {
 }
 
 extension FileDigests {
-  /// Reads the file from its start to its end. Calls `goesOn` with every offset that it reaches, and throws ECANCELED
+  /// Reads the file from its start to its end. Lets `see` have the bytes, calls `goesOn` with every offset that it reaches, and throws ECANCELED
   /// if that returns false. Blocks.
   init(
-    of file: borrowing FileDescriptor, withMD5: Bool, while goesOn: (_ offset: Int64) -> Bool
+    of file: borrowing FileDescriptor, withMD5: Bool, seeing see: (UnsafeRawBufferPointer) -> Void = { _ in },
+    while goesOn: (_ offset: Int64) -> Bool
   ) throws(SystemError) {
     var hasher = FileHasher(withMD5: withMD5)
-    _ = try hasher.read(file, 0..<Int64.max, while: goesOn)
+    _ = try hasher.read(file, 0..<Int64.max, seeing: see, while: goesOn)
     self = hasher.finish()
   }
 }
@@ -31,10 +32,11 @@ struct FileHasher: ~Copyable {
     self.withMD5 = withMD5
   }
 
-  /// Reads `range`, or up to the file's end, and returns the offset that it reached. Calls `goesOn` with every offset
+  /// Reads `range`, or up to the file's end, and returns the offset that it reached. Lets `see` have the bytes, calls `goesOn` with every offset
   /// that it reaches, and throws ECANCELED if that returns false. Blocks.
   mutating func read(
-    _ file: borrowing FileDescriptor, _ range: Range<Int64>, while goesOn: (_ offset: Int64) -> Bool = { _ in true }
+    _ file: borrowing FileDescriptor, _ range: Range<Int64>, seeing see: (UnsafeRawBufferPointer) -> Void = { _ in },
+    while goesOn: (_ offset: Int64) -> Bool = { _ in true }
   ) throws(SystemError) -> Int64 {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(min(Int64(range.count), 1 << 20)), alignment: 64)
     defer { buffer.deallocate() }
@@ -46,6 +48,7 @@ struct FileHasher: ~Copyable {
       let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       sha256.update(bytes)
       if withMD5 { md5.update(bytes) }
+      see(bytes)
       offset += Int64(count)
       guard goesOn(offset) else { throw SystemError(errno: ECANCELED, operation: "read to the end") }
     }

@@ -7,17 +7,13 @@ extension S3Target {
   /// Whether the store is asked to copy by itself. A copy of a whole object has no condition on its destination that all
   /// stores look at, so one that must not replace anything goes through the worker; it is not longer than a part.
   func copiesByStore(_ upload: UploadOrder) -> Bool {
-    guard sharesSource, !hasRefusedCopy.withLock({ $0 }), Self.copyFields(upload) != nil else { return false }
+    guard sharesSource, !hasRefusedCopy.withLock({ $0 }), upload.body.source.copyFields != nil else { return false }
     return !upload.plan.publishesAtOnce || (upload.replaces == nil && upload.ifExists == .replace)
-  }
-
-  private static func copyFields(_ upload: UploadOrder) -> [HeaderField]? {
-    (upload.body.source as? RemoteSource)?.copyFields
   }
 
   /// Lets the store copy a part, or the whole object: of this version of the source, and of no other.
   func copy(_ segment: UploadSegment, of upload: UploadOrder, _ session: Session) async throws -> UploadReceipt {
-    guard let fields = Self.copyFields(upload) else { throw UploadSourceChanged() }
+    guard let fields = upload.body.source.copyFields else { throw UploadSourceChanged() }
     var call = S3Client.Call(method: .put, key: key, headers: fields)
     call.isSlow = true
     if let uploadID = session.uploadID {

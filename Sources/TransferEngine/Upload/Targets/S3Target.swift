@@ -414,7 +414,7 @@ struct S3Target: UploadTarget {
     }
     if let type = parameters.contentType { fields.append(HeaderField(name: "Content-Type", value: type)) }
     let named = Set(fields.map { $0.name.lowercased() })
-    var found = (upload.body.source as? RemoteSource)?.properties.filter { !named.contains($0.name) } ?? []
+    var found = upload.body.source.properties.filter { !named.contains($0.name) }
     // Stores refuse more metadata than this.
     if Self.metadataBytes(fields + found) > UploadParameters.metadataLimit { found.removeAll(where: Self.isMetadata) }
     fields += found
