@@ -10,8 +10,8 @@ struct FileDigests: Hashable, Sendable {
 }
 
 extension FileDigests {
-  /// Reads the file from its start to its end. Lets `see` have the bytes, calls `goesOn` with every offset that it reaches, and throws ECANCELED
-  /// if that returns false. Blocks.
+  /// Reads the file from its start to its end. Lets `see` have the bytes, calls `goesOn` with every offset that it
+  /// reaches, and throws ECANCELED if that returns false. Blocks.
   init(
     of file: borrowing FileDescriptor, withMD5: Bool, seeing see: (UnsafeRawBufferPointer) -> Void = { _ in },
     while goesOn: (_ offset: Int64) -> Bool
@@ -32,8 +32,8 @@ struct FileHasher: ~Copyable {
     self.withMD5 = withMD5
   }
 
-  /// Reads `range`, or up to the file's end, and returns the offset that it reached. Lets `see` have the bytes, calls `goesOn` with every offset
-  /// that it reaches, and throws ECANCELED if that returns false. Blocks.
+  /// Reads `range`, or up to the file's end, and returns the offset that it reached. Lets `see` have the bytes, calls
+  /// `goesOn` with every offset that it reaches, and throws ECANCELED if that returns false. Blocks.
   mutating func read(
     _ file: borrowing FileDescriptor, _ range: Range<Int64>, seeing see: (UnsafeRawBufferPointer) -> Void = { _ in },
     while goesOn: (_ offset: Int64) -> Bool = { _ in true }
