@@ -28,7 +28,7 @@ extension EventFeed {
         if cursor.witness?.partition == partition { cursor.witness = nil }
         try await send(Self.text("gap", cursor))
       }
-      return try await read(reader, from: cursor, found, reached, present)
+      return try await read(reader, of: Set(offsets.keys), from: cursor, found, reached, present)
     }
   }
 
@@ -40,7 +40,7 @@ extension EventFeed {
     return try await reading([only], from: .time(time - 60_000, whole: Self.whole)) { reader, found, reached in
       var cursor = present.cursor
       cursor[partition] = reader.beginnings[only]?.first ?? cursor[partition]
-      return try await read(reader, from: cursor, found, reached, present)
+      return try await read(reader, of: [only], from: cursor, found, reached, present)
     }
   }
 
@@ -90,8 +90,10 @@ extension EventFeed {
   }
 
   private func read(
-    _ reader: KafkaReader, from start: EventCursor, _ found: Gaps, _ reached: Reached, _ present: Place
+    _ reader: KafkaReader, of partitions: Set<TopicPartition>, from start: EventCursor, _ found: Gaps,
+    _ reached: Reached, _ present: Place
   ) async throws -> Place {
+    let partitions = Set(partitions.map { Int($0.partition) })
     let began = BootInstant.now
     var hasRead = false
     var cursor = start
@@ -106,6 +108,8 @@ extension EventFeed {
       if let number { return Place(cursor: cursor, number: number) }
       // Everyone reads something, however little time there is.
       if hasRead { try await endTurn(since: began, cursor) }
+      // What only memory had of another partition is gone: the client comes back, and reads that one too.
+      if hasRead || partitions.isEmpty, await hub.hasLeft(offsets, reading: partitions) { throw end(at: cursor) }
       hasRead = true
       guard let reading = try await reader.read() else { throw Ended() }
       try Task.checkCancellation()
@@ -144,8 +148,11 @@ extension EventFeed {
   private func endTurn(since began: BootInstant, _ cursor: EventCursor) async throws {
     let isCrowded = await hub.isCrowded
     let time = isCrowded ? min(hub.settings.catchUpTurn, hub.settings.catchUpTime) : hub.settings.catchUpTime
-    guard (began + time).hasPassed else { return }
+    if (began + time).hasPassed { throw end(at: cursor) }
+  }
+
+  private func end(at cursor: EventCursor) -> Ended {
     _ = stream.send(Self.text("ping", cursor))
-    throw Ended()
+    return Ended()
   }
 }

@@ -144,6 +144,14 @@ package actor EventHub {
     return isBehind ? nil : ring.first
   }
 
+  /// Whether memory has gone on without who has read so far from Kafka, in a partition that they do not read.
+  func hasLeft(_ reached: [Int64], reading partitions: Set<Int>) -> Bool {
+    guard let ring else { return false }
+    return ring.starts.indices.contains {
+      !partitions.contains($0) && ($0 >= reached.count || reached[$0] < ring.starts[$0])
+    }
+  }
+
   /// What a client gets next from memory, as text of at most about `limit` bytes. Nil if it is too late for this.
   func next(_ place: EventFeed.Place, _ filter: EventFilter, limit: Int) -> (EventFeed.Place, [UInt8])? {
     guard let ring, place.number >= ring.first else { return nil }
