@@ -174,7 +174,8 @@ struct MemoryState {
       }
       let untold = live.filter { told[$0.key] == nil }
       let lines = told.values.filter { !$0.isRefusing }
-      guard !lines.isEmpty, !runs.contains(where: { untold[$0.run!.worker] != nil }) else { continue }
+      guard !lines.isEmpty, !runs.contains(where: { $0.run.map { untold[$0.worker] != nil } ?? false })
+      else { continue }
       let able = untold.values.count { worker in
         !worker.isDraining
           && runs.contains { task in

@@ -5,24 +5,26 @@ import Testing
 
 /// The limit for transfers that are too slow.
 @Suite struct LowSpeedTests {
-  /// Supplies one byte, and the next one after a pause.
+  /// Supplies one byte, and the next one after a pause; without one, never.
   // @unchecked: touched only on the client's loop.
   private final class SlowBody: CurlBody, @unchecked Sendable {
     let size: Int64
-    private let pause: Duration
+    private let pause: Duration?
     private let loop: EventLoop
     private var sent: Int64 = 0
     private var mayRead = true
 
-    init(size: Int64, pause: Duration, loop: EventLoop) {
+    init(size: Int64, pause: Duration?, loop: EventLoop) {
       (self.size, self.pause, self.loop) = (size, pause, loop)
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
       guard mayRead else {
-        loop.timer(after: pause) { [self] in
-          mayRead = true
-          transfer.resume()
+        if let pause {
+          loop.timer(after: pause) { [self] in
+            mayRead = true
+            transfer.resume()
+          }
         }
         return .pause
       }
@@ -33,22 +35,6 @@ import Testing
     }
 
     func rewind() -> Bool { sent == 0 }
-  }
-
-  /// Supplies one byte, and never another.
-  // @unchecked: touched only on the client's loop.
-  private final class EndlessBody: CurlBody, @unchecked Sendable {
-    let size: Int64 = 3
-    private var hasSent = false
-
-    func read(into buffer: UnsafeMutableRawBufferPointer, of transfer: CurlTransfer) -> CurlSupply {
-      guard !hasSent else { return .pause }
-      hasSent = true
-      buffer[0] = 65
-      return .bytes(1)
-    }
-
-    func rewind() -> Bool { false }
   }
 
   private func put(
@@ -87,7 +73,7 @@ import Testing
     let refusal = StoreFault.status(403, headers: [("Connection", connection)], body: "for a reason")
     store.always(.put, refusal, .refuseAfter(bytes: 1))
     let handler = RecordingHandler()
-    let result = await put(store, handler: handler) { _ in EndlessBody() }
+    let result = await put(store, handler: handler) { SlowBody(size: 3, pause: nil, loop: $0) }
     #expect(try result.get()?.status == 403)
     #expect(handler.body == Array("for a reason".utf8))
   }
@@ -98,7 +84,7 @@ import Testing
     let store = try StoreServer()
     defer { store.close() }
     store.always(.put, .closeAfter(bytes: 1))
-    let result = await put(store) { _ in EndlessBody() }
+    let result = await put(store) { SlowBody(size: 3, pause: nil, loop: $0) }
     guard case .failure(let error) = result else {
       Issue.record("\(result)")
       return

@@ -81,7 +81,7 @@ function drawNav() {
 
 addEventListener("reelhaul-saved", drawNav);
 
-const find = () => palette({ views: views(), saved: saved(), nextTheme });
+const find = () => palette({ views: views(), nextTheme });
 
 function closeMenu() {
   document.body.classList.remove("has-menu");

@@ -2,27 +2,27 @@
 import { can, get, taskNamed } from "./api.js";
 import { h, icon, show } from "./dom.js";
 import { title } from "./format.js";
-import { go, href, taskHref, taskId, tasksHref, view } from "./route.js";
+import { go, href, saved, taskHref, taskId, tasksHref, view } from "./route.js";
 import { dialog } from "./ui.js";
 import { act, allowed, ACTIONS } from "./actions.js";
 
 const STATES = ["running", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
 
-async function items({ views, saved, nextTheme }) {
+async function items({ views, nextTheme }) {
   const id = view() === "task" ? taskId() : null;
   const task = id ? await get(`v1/tasks/${encodeURIComponent(id)}`).catch(() => null) : null;
   return [
     ...(task ? allowed(task).map((name) => ({ words: `${ACTIONS[name].words.replace("…", "")} this task`, note: title(task), icon: "next", run: () => act(task, name) })) : []),
     ...views.map((item) => ({ words: item.words, note: "view", icon: item.name === "failures" ? "failed" : item.name, run: () => go(item.target) })),
     ...(can("write") ? [{ words: "Submit tasks", note: "form", icon: "plus", run: () => go(href({ view: "submit" })) }] : []),
-    ...saved.map((one) => ({ words: one.name, note: "saved view", icon: "star", run: () => go(one.query) })),
+    ...saved().map((one) => ({ words: one.name, note: "saved view", icon: "star", run: () => go(one.query) })),
     ...STATES.map((state) => ({ words: `Tasks ${state}`, note: "list", icon: state, run: () => go(tasksHref({ state })) })),
     { words: "Next theme", note: "auto, dark, light", icon: "auto", run: nextTheme },
     { words: "Keys and help", note: "?", icon: "search", run: help },
   ];
 }
 
-/// `page` is what the page around the views offers: its `views`, the `saved` ones, and `nextTheme`, which goes on to it.
+/// `page` is what the page around the views offers: its `views`, and `nextTheme`, which goes on to it.
 export async function palette(page) {
   if (document.querySelector("dialog.palette")) return;
   let known = [], found = [], shown = [], at = 0, asked = 0, isSearching = false;

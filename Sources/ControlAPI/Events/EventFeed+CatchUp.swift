@@ -19,7 +19,8 @@ extension EventFeed {
       guard isWitness || start[partition] < starts[partition] || start[partition] > ends[partition] else { continue }
       offsets[topicPartition(partition)] = start[partition] - (isWitness ? 1 : 0)
     }
-    return try await reading(Set(offsets.keys), from: .offsets(offsets)) { reader, found, reached in
+    let partitions = Set(offsets.keys)
+    return try await reading(partitions, from: .offsets(offsets)) { reader, found, reached in
       var cursor = start
       for (partition, beginning) in reader.beginnings {
         let partition = Int(partition.partition)
@@ -28,7 +29,7 @@ extension EventFeed {
         if cursor.witness?.partition == partition { cursor.witness = nil }
         try await send(Self.text("gap", cursor))
       }
-      return try await read(reader, of: Set(offsets.keys), from: cursor, found, reached, present)
+      return try await read(reader, of: partitions, from: cursor, found, reached, present)
     }
   }
 

@@ -139,17 +139,18 @@ package actor EventHub {
 
   /// The number of the first event in memory, if who has read so far from Kafka has reached it in every partition.
   func junction(_ reached: [Int64]) -> Int? {
-    guard let ring else { return nil }
-    let isBehind = ring.starts.indices.contains { $0 >= reached.count || reached[$0] < ring.starts[$0] }
-    return isBehind ? nil : ring.first
+    behind(reached).isEmpty ? ring?.first : nil
   }
 
   /// Whether memory has gone on without who has read so far from Kafka, in a partition that they do not read.
   func hasLeft(_ reached: [Int64], reading partitions: Set<Int>) -> Bool {
-    guard let ring else { return false }
-    return ring.starts.indices.contains {
-      !partitions.contains($0) && ($0 >= reached.count || reached[$0] < ring.starts[$0])
-    }
+    !partitions.isSuperset(of: behind(reached))
+  }
+
+  /// The partitions of which memory begins after what was read.
+  private func behind(_ reached: [Int64]) -> [Int] {
+    guard let ring else { return [] }
+    return ring.starts.indices.filter { $0 >= reached.count || reached[$0] < ring.starts[$0] }
   }
 
   /// What a client gets next from memory, as text of at most about `limit` bytes. Nil if it is too late for this.

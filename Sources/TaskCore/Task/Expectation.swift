@@ -11,6 +11,9 @@ public struct Expectation: Hashable, Sendable {
     self.md5 = md5
     self.bytes = bytes
   }
+
+  /// Whether only the file's bytes can tell if it is the expected one.
+  package var hasDigest: Bool { sha256 != nil || md5 != nil }
 }
 
 /// What to do if the destination already exists.

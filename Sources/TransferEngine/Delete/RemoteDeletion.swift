@@ -67,7 +67,7 @@ package struct RemoteDeletion: Sendable {
   }
 
   private func refuseDigests() throws(TaskFailure) {
-    guard spec.expect.sha256 != nil || spec.expect.md5 != nil else { return }
+    guard spec.expect.hasDigest else { return }
     throw TaskFailure(
       code: .parametersInvalid,
       message: "nothing is deleted: a digest can only be compared below storage://, of another server only the size",

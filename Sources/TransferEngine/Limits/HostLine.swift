@@ -33,7 +33,10 @@ package final class HostLine: Sendable {
   }
 
   func took(_ server: String) {
-    state.withLock { $0 = State(held: $0.held + 1, awaited: $0.awaited, server: server) }
+    state.withLock { state in
+      state.held += 1
+      state.server = server
+    }
   }
 
   func gaveBack() {
@@ -41,7 +44,10 @@ package final class HostLine: Sendable {
   }
 
   func waits(for server: String) {
-    state.withLock { $0 = State(held: $0.held, awaited: $0.awaited + 1, server: server) }
+    state.withLock { state in
+      state.awaited += 1
+      state.server = server
+    }
   }
 
   func waited() {

@@ -115,7 +115,7 @@ final class RemoteSource: UploadSource {
     while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
   ) async throws -> String? {
     if let difference = identity.mismatch(expect) { return difference }
-    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
+    guard expect.hasDigest else { return nil }
     var sha256 = DigestState(.sha256)
     var md5 = DigestState(.md5)
     var offset: Int64 = 0

@@ -169,7 +169,7 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       try await check(source)
-    } else if expectsDigest, !source.isHeld, earlier?.checked == nil {
+    } else if spec.expect.hasDigest, !source.isHeld, earlier?.checked == nil {
       // It has changed under its validator, or a worker of an earlier version has checked it.
       try await check(source)
     }
@@ -190,8 +190,6 @@ final class UploadRun: @unchecked Sendable {
       isDoubted: state.isDoubted)
   }
 
-  private var expectsDigest: Bool { spec.expect.sha256 != nil || spec.expect.md5 != nil }
-
   /// Throws if the source is not the expected one. All later reads must give what this one has.
   private func check(_ source: any UploadSource) async throws {
     let stop = Lock(false)
@@ -211,7 +209,7 @@ final class UploadRun: @unchecked Sendable {
         class: .fail)
     }
     // Bytes that are held do not change.
-    state?.checked = expectsDigest && !source.isHeld ? sums.withLock { $0 } : nil
+    state?.checked = spec.expect.hasDigest && !source.isHeld ? sums.withLock { $0 } : nil
   }
 
   /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells
@@ -221,7 +219,7 @@ final class UploadRun: @unchecked Sendable {
     if spec.expect != Expectation() {
       let isOfSize = there.size ?? order.size == order.size
       var isExpected = isOfSize
-      if isOfSize, spec.expect.sha256 != nil || spec.expect.md5 != nil || there.size == nil {
+      if isOfSize, spec.expect.hasDigest || there.size == nil {
         isExpected = try await target.proves(&there, order)
       }
       guard isExpected else {

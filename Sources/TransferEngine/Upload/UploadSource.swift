@@ -118,7 +118,7 @@ final class StorageSource: UploadSource {
     while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
   ) async throws -> String? {
     if let difference = identity.mismatch(expect) { return difference }
-    guard expect.sha256 != nil || expect.md5 != nil else { return nil }
+    guard expect.hasDigest else { return nil }
     return try await Self.failing(root) {
       try await root.readWhole(pulse: {}) { [self] in
         let digests = try FileDigests(of: file, withMD5: expect.md5 != nil, seeing: see, while: goesOn)

@@ -200,7 +200,7 @@ private final class DeleteRun: Sendable {
         code: .sizeMismatch, message: "\(url) is not deleted: it has \(size) bytes, but \(expected) were expected",
         class: .fail)
     }
-    guard expect.sha256 != nil || expect.md5 != nil else { return true }
+    guard expect.hasDigest else { return true }
     let mismatch = try await root.readWhole(pulse: ledger.pulse) { [root, watch] in
       try FileCheck.mismatch(of: url, on: root.storage.volume(url.root), expect: expect) { watch.goesOn }
     }

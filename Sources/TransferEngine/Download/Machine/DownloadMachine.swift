@@ -102,7 +102,7 @@ struct DownloadMachine {
     identity.isStrong || expectsDigest
   }
 
-  var expectsDigest: Bool { expect.sha256 != nil || expect.md5 != nil }
+  var expectsDigest: Bool { expect.hasDigest }
 }
 
 // Questions of the shell.

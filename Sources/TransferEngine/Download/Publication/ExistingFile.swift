@@ -24,7 +24,7 @@ struct ExistingFile: Sendable {
       if let expected = expect.bytes, expected != bytes {
         return (bytes, "it has \(bytes) bytes, but \(expected) were expected")
       }
-      guard expect.sha256 != nil || expect.md5 != nil else { return (bytes, nil) }
+      guard expect.hasDigest else { return (bytes, nil) }
       let digests = try read.digests(of: file, size: bytes, withMD5: expect.md5 != nil)
       return (bytes, DigestMismatch(expect, digests)?.description)
     } catch {

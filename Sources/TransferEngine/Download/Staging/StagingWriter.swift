@@ -102,7 +102,7 @@ final class StagingWriter: @unchecked Sendable {
   }
 
   private func opened(_ staged: StagedFile, _ file: StagingFile) {
-    if options.hashes || spec.allowUnframed || spec.expect.sha256 != nil || spec.expect.md5 != nil {
+    if options.hashes || spec.allowUnframed || spec.expect.hasDigest {
       follower = DigestFollower(
         file: file, withMD5: spec.expect.md5 != nil, digests: root.digests, files: root.files, loop: root.loop)
       follower?.follow(staged.written.prefixEnd)
