@@ -85,11 +85,7 @@ extension UploadConformanceTests {
         }
       }
       if moment == .betweenRuns {
-        let first = Task { [spec] in await harness.run(spec, ledger: ledger) }
-        await gate.reached()
-        first.cancel()
-        #expect(await first.value == .stopped)
-        gate.open()
+        await harness.stop(spec, at: gate, ledger: ledger)
         origin.serve("/film.mp4", other)
         harness.store.script { _ in [] }
       }
@@ -145,11 +141,7 @@ extension UploadConformanceTests {
         let isThere = harness.store.exchanges(sending.sends).count { $0.isFinished } > 0
         return request.operation == sending.sends && isThere ? [.holdBody(after: 500_000, gate)] : []
       }
-      let first = Task { await harness.run(spec, ledger: ledger) }
-      await gate.reached()
-      first.cancel()
-      #expect(await first.value == .stopped)
-      gate.open()
+      await harness.stop(spec, at: gate, ledger: ledger)
       harness.store.script { _ in [] }
       let before = origin.exchanges("/film.mp4").count
       let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)

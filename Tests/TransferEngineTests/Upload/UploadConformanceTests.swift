@@ -191,11 +191,7 @@ import Testing
       // What an interrupted PUT left may not be told from somebody else's.
       let spec = way.spec(harness) { if way == .put { $0.ifExists = .replace } }
       let ledger = UploadRecordingLedger()
-      let run = Task { await harness.run(spec, ledger: ledger) }
-      await gate.reached()
-      run.cancel()
-      #expect(await run.value == .stopped)
-      gate.open()
+      await harness.stop(spec, at: gate, ledger: ledger)
       harness.store.script { _ in [] }
       let other = Self.bytes(way.size, seed: 8)
       unlink(harness.sourcePath)

@@ -83,6 +83,17 @@ final class UploadHarness: Sendable {
   ) async -> UploadOutcome {
     await engine.run(spec, from: checkpoint, ledger: ledger)
   }
+
+  /// Stops a run once the store has come to the gate, and opens it.
+  func stop(
+    _ spec: TaskSpec, at gate: OriginGate, ledger: UploadRecordingLedger = UploadRecordingLedger()
+  ) async {
+    let run = Task { await self.run(spec, ledger: ledger) }
+    await gate.reached()
+    run.cancel()
+    #expect(await run.value == .stopped)
+    gate.open()
+  }
 }
 
 /// Keeps the checkpoints of an upload; `onCheckpoint` may refuse one.

@@ -79,11 +79,7 @@ extension UploadPutTests {
   ) async throws -> UploadCheckpoint? {
     let (gate, ledger) = (OriginGate(), UploadRecordingLedger())
     harness.store.always(.put, .holdBody(after: 100_000, gate))
-    let run = Task { await harness.run(spec, ledger: ledger) }
-    await gate.reached()
-    run.cancel()
-    #expect(await run.value == .stopped)
-    gate.open()
+    await harness.stop(spec, at: gate, ledger: ledger)
     harness.store.put("put/film.mp4", bytes: bytes)
     // A server that would replace it.
     harness.store.script { _ in [.ignoreIfNoneMatch] }

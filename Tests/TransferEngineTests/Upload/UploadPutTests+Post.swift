@@ -111,12 +111,8 @@ extension UploadPutTests {
         let gate = OriginGate()
         harness.store.always(.post, isSent ? .holdAnswer(gate) : .holdBody(after: 100_000, gate))
         let (spec, ledger) = (Self.post(harness), UploadRecordingLedger())
-        let run = Task { await harness.run(spec, ledger: ledger) }
-        await gate.reached()
-        run.cancel()
-        #expect(await run.value == .stopped)
+        await harness.stop(spec, at: gate, ledger: ledger)
         harness.store.script { _ in [] }
-        gate.open()
         let outcome = await harness.run(spec, from: ledger.last)
         #expect(isSent ? outcome.failure?.code == .answerLost : outcome.failure == nil, "\(outcome)")
       }
