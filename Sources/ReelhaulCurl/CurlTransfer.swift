@@ -60,17 +60,17 @@ extension CurlTransfer {
       return false
     case .complete(let head):
       if head.status >= 300, request.body != nil {
-        // After a 417 libcurl sends the request again by itself.
-        isRefused = head.status != 417
+        isRefused = true
         // libcurl waits for a body that has paused, although it will not send it.
         resume()
       }
-      switch handler.receive(head: head, of: self) {
-      case .continue, .pause: return true
-      case .abort:
+      let verdict = handler.receive(head: head, of: self)
+      // After a 417 libcurl would send the request again by itself, and nobody would see the answer to that.
+      guard verdict != .abort, head.status != 417 || request.body == nil else {
         failure = .aborted
         return false
       }
+      return true
     }
   }
 

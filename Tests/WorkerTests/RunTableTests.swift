@@ -151,6 +151,11 @@ import TransferEngine
     table.observe(served, bytesDone: 1000, bytesTotal: nil, pulses: 0, at: place(false), now: at(46_000))
     #expect(table.hostLimits(of: first, now: at(46_000)) == ["127.0.0.1": HostLimit(1)])
     #expect(table.judge(failure, of: run, now: at(46_000)).class == .retry)
+    // Nor where none stands in line.
+    table.observe(run, bytesDone: 0, bytesTotal: nil, pulses: 0, at: place(false), now: at(47_000))
+    #expect(table.hostLimits(of: first, now: at(77_000)) == [:])
+    #expect(table.judge(failure, of: run, now: at(77_000)).class == .retry)
+    #expect(table.judge(failure, of: served, now: at(77_000)).class == .wait, "it is the only one")
   }
 
   // MARK: Stopping

@@ -104,13 +104,14 @@ extension EventFeed {
     while true {
       reached.withLock { [cursor] in $0 = cursor }
       let offsets = present.cursor.positions.indices.map { max(cursor[$0], ends[$0] ?? 0) }
-      let number = await unproven == nil ? hub.junction(offsets) : nil
-      if await hub.wasMadeAnew(since: present.number) { return try await gap() }
-      if let number { return Place(cursor: cursor, number: number) }
-      // Everyone reads something, however little time there is.
-      if hasRead { try await endTurn(since: began, cursor) }
+      switch await hub.standing(offsets, reading: partitions, since: present.number) {
+      case .anew: return try await gap()
+      case .joined(let number) where unproven == nil: return Place(cursor: cursor, number: number)
       // What only memory had of another partition is gone: the client comes back, and reads that one too.
-      if hasRead || partitions.isEmpty, await hub.hasLeft(offsets, reading: partitions) { throw end(at: cursor) }
+      case .left where hasRead || partitions.isEmpty: throw end(at: cursor)
+      // Everyone reads something, however little time there is.
+      case .joined, .left, .behind: if hasRead { try await endTurn(since: began, cursor) }
+      }
       hasRead = true
       guard let reading = try await reader.read() else { throw Ended() }
       try Task.checkCancellation()

@@ -137,20 +137,27 @@ package actor EventHub {
   /// By partition, from where on the events are in memory, and up to where they were read.
   var span: (starts: [Int64], ends: [Int64]) { (ring?.starts ?? [], ring?.ends ?? []) }
 
-  /// The number of the first event in memory, if who has read so far from Kafka has reached it in every partition.
-  func junction(_ reached: [Int64]) -> Int? {
-    behind(reached).isEmpty ? ring?.first : nil
+  /// Where somebody is who reads from Kafka.
+  enum Standing {
+    /// They have everything before this event, the first in memory.
+    case joined(number: Int)
+    case behind
+    /// Memory has gone on without them in a partition that they do not read.
+    case left
+    /// The topic was made anew.
+    case anew
   }
 
-  /// Whether memory has gone on without who has read so far from Kafka, in a partition that they do not read.
-  func hasLeft(_ reached: [Int64], reading partitions: Set<Int>) -> Bool {
-    !partitions.isSuperset(of: behind(reached))
-  }
-
-  /// The partitions of which memory begins after what was read.
-  private func behind(_ reached: [Int64]) -> [Int] {
-    guard let ring else { return [] }
-    return ring.starts.indices.filter { $0 >= reached.count || reached[$0] < ring.starts[$0] }
+  /// - Parameters:
+  ///   - reached: By partition, where they are.
+  ///   - partitions: Those that they read.
+  ///   - number: Of the next event, when they began.
+  func standing(_ reached: [Int64], reading partitions: Set<Int>, since number: Int) -> Standing {
+    guard !wasMadeAnew(since: number) else { return .anew }
+    guard let ring else { return .behind }
+    let behind = ring.starts.indices.filter { $0 >= reached.count || reached[$0] < ring.starts[$0] }
+    if behind.isEmpty { return .joined(number: ring.first) }
+    return partitions.isSuperset(of: behind) ? .behind : .left
   }
 
   /// What a client gets next from memory, as text of at most about `limit` bytes. Nil if it is too late for this.
@@ -256,6 +263,11 @@ package actor EventHub {
       start = .last(settings.prefill)
     }
     let reader = try await KafkaReader.open(kafka, topics: [topics.events], from: start)
+    guard !Task.isCancelled else {
+      // The memory may be that of another reader by now.
+      await reader.close()
+      throw CancellationError()
+    }
     guard former == nil else { return reader }
     let beginnings = reader.beginnings
     let partitions = beginnings.keys.map { Int($0.partition) + 1 }.max() ?? 0

@@ -4,11 +4,11 @@ import ReelhaulSystem
 /// cannot be read again: never more than the limit, whatever the number of uploads.
 ///
 /// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
-/// the others leave: whatever it keeps, there is something for the next one. So a portion counts as half of the limit at
-/// most.
+/// the others leave: whatever it keeps, there is something for the next one.
 ///
 /// Relays, whose bytes are read from a server, count as another host of their own: they keep theirs for as long as their
-/// source takes, and others of the host need not wait for that.
+/// source takes, and others of the host need not wait for that. A host and its relays leave a quarter of the limit, so that
+/// is what a portion counts as at most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
@@ -131,12 +131,12 @@ final class HeldBytes: Sendable {
   ) async throws -> Result {
     guard !source.isHeld else { return try await body(source.read(range)) }
     let holder = source.needsConnections ? Self.relays(to: host) : host
-    return try await holding(Int64(range.count), for: holder) { try await body(source.read(range)) }
+    return try await holding(Int64(source.whole(range).count), for: holder) { try await body(source.read(range)) }
   }
 
   /// Like ``holding(_:for:_:)``, until the portion is released.
   func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
-    let count = min(count, limit / 2)
+    let count = min(count, limit / 4)
     let number = state.withLock { $0.number() }
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
@@ -159,7 +159,7 @@ final class HeldBytes: Sendable {
 
   /// A portion that can be had without waiting.
   func takeNow(_ count: Int64, for host: String) -> Portion? {
-    let count = min(count, limit / 2)
+    let count = min(count, limit / 4)
     let isTaken = state.withLock { state in
       let number = state.number()
       state.hosts[host, default: Host()].waiting.append(Waiter(number: number, count: count, continuation: nil))

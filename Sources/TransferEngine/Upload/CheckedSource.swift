@@ -15,13 +15,16 @@ struct CheckedSource: UploadSource {
   var properties: [HeaderField] { source.properties }
   var copyFields: [HeaderField]? { source.copyFields }
 
-  /// Reads whole blocks, because only they have checksums.
+  /// Only whole blocks have checksums.
+  func whole(_ range: Range<Int64>) -> Range<Int64> {
+    range.lowerBound / block * block..<min(identity.size, (range.upperBound + block - 1) / block * block)
+  }
+
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
-    let start = range.lowerBound / block * block
-    let end = min(identity.size, (range.upperBound + block - 1) / block * block)
-    let bytes = try await source.read(start..<end)
-    guard sums.match(bytes, from: start) else { throw UploadSourceChanged() }
-    return bytes.dropFirst(Int(range.lowerBound - start)).prefix(range.count)
+    let whole = whole(range)
+    let bytes = try await source.read(whole)
+    guard sums.match(bytes, from: whole.lowerBound) else { throw UploadSourceChanged() }
+    return bytes.dropFirst(Int(range.lowerBound - whole.lowerBound)).prefix(range.count)
   }
 
   func check() async throws { try await source.check() }

@@ -64,13 +64,13 @@ final class RemoteSource: UploadSource {
 
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
     if let held { return held[Int(range.lowerBound)..<Int(range.upperBound)] }
-    var (bytes, rest) = ([UInt8](), range)
+    var (bytes, rest): ([UInt8], Range<Int64>) = ([], range)
     // Servers may send less than was asked for.
     while !rest.isEmpty {
       guard case .part(let part, _) = try await server.get(.part(rest, of: version)) else {
         throw UploadSourceChanged()
       }
-      bytes = bytes.isEmpty ? part : bytes + part
+      if rest == range { bytes = part } else { bytes += part }
       rest = rest.lowerBound + Int64(part.count)..<range.upperBound
     }
     return bytes[...]

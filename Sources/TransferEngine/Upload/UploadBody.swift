@@ -58,8 +58,8 @@ package final class UploadBodies: @unchecked Sendable {
 /// The body of one request.
 // @unchecked: used only on its loop.
 package final class UploadBody: CurlBody, @unchecked Sendable {
-  /// Blocks that are read before they are needed.
-  private static let ahead = 2
+  /// Blocks that are read before they are needed: one, if they are large.
+  private var ahead: Int { bodies.source.block > 4 << 20 ? 1 : 2 }
 
   private let range: Range<Int64>
   private let bodies: UploadBodies
@@ -152,7 +152,7 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   }
 
   private func readAhead() {
-    guard reading == nil, blocks.count < Self.ahead, next < range.upperBound else { return }
+    guard reading == nil, blocks.count < ahead, next < range.upperBound else { return }
     let (turn, block) = (turn, bodies.source.block(at: next, of: range))
     reading = bodies.loop.task { [self] in
       let result: Result<ArraySlice<UInt8>, any Error>

@@ -11,6 +11,8 @@ package protocol UploadSource: Sendable {
   var needsConnections: Bool { get }
   /// The bytes that are best read at once: reads begin and end where such blocks do.
   var block: Int64 { get }
+  /// All that is read for these bytes: more, where only whole blocks can be checked.
+  func whole(_ range: Range<Int64>) -> Range<Int64>
   /// What an object of S3 has beside its bytes, and what its copy gets: what its content is, and metadata of users.
   var properties: [HeaderField] { get }
   /// The fields with which a store is asked to copy this very version by itself; nil where it cannot be asked.
@@ -35,12 +37,21 @@ extension UploadSource {
   package var isHeld: Bool { false }
   package var needsConnections: Bool { false }
   package var block: Int64 { 1 << 20 }
+  package func whole(_ range: Range<Int64>) -> Range<Int64> { range }
   package var properties: [HeaderField] { [] }
   package var copyFields: [HeaderField]? { nil }
 
   /// What is read at once of `range`, from `offset` on.
   func block(at offset: Int64, of range: Range<Int64>) -> Range<Int64> {
-    offset..<min(range.upperBound, (offset / block + 1) * block)
+    offset..<offset + min(range.upperBound - offset, block - offset % block)
+  }
+
+  /// At most so many bytes of `range`, from `offset` on. They end where a block does that would be read for its beginning
+  /// alone.
+  func piece(at offset: Int64, of range: Range<Int64>, most: Int64) -> Range<Int64> {
+    let end = offset + min(range.upperBound - offset, most)
+    let edge = end / block * block
+    return offset..<(edge > offset && whole(offset..<end).upperBound > end ? edge : end)
   }
 
   /// Reads all of it, or its first bytes, block by block.

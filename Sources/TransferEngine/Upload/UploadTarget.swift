@@ -120,7 +120,7 @@ package struct UploadPlan: Hashable, Sendable {
 
   package func range(of segment: Int, size: Int64) -> Range<Int64> {
     let start = Int64(segment) * segmentSize
-    return start..<min(size, start + segmentSize)
+    return start..<start + min(segmentSize, size - start)
   }
 }
 
@@ -255,4 +255,12 @@ package struct UploadSegment: Sendable {
   package let range: Range<Int64>
   /// Where the rest begins, within the file.
   package let offset: Int64
+}
+
+extension TaskFailure {
+  /// The destination takes no file of `size` bytes.
+  static func tooLarge(_ size: Int64, for location: String, most: Int64) -> TaskFailure {
+    TaskFailure(
+      code: .fileTooLarge, message: "\(location) takes at most \(most) bytes, but the file has \(size)", class: .fail)
+  }
 }

@@ -84,11 +84,11 @@ struct HostLines: Sendable {
   /// No host has a limit.
   var isEmpty: Bool { lines.isEmpty && refusals.isEmpty }
 
-  /// The host refused a run. Returns whether that is because it serves tasks of other workers, which stand in line there,
-  /// and none of this one.
-  mutating func refused(by host: String, now: BootInstant) -> Bool {
+  /// The host refused a run; `servesOthers`: bytes of other runs move. Returns whether that is because it serves tasks of
+  /// other workers, which stand in line there, and none of this one.
+  mutating func refused(by host: String, servesOthers: Bool, now: BootInstant) -> Bool {
     if refusals.count < Self.hostsRemembered || refusals[host] != nil { refusals[host] = now }
-    return limited.contains(host) && lines[host]?.isServed(now: now) != true
+    return limited.contains(host) && !servesOthers && lines[host]?.isServed(now: now) != true
   }
 
   /// The limits that follow from the runs of this moment.

@@ -281,8 +281,13 @@ package struct RunTable: Sendable {
     guard failure.class == .retry, let status = failure.code.httpStatus, TaskFailure.Code.refusals.contains(status),
       let run = runs[id]
     else { return failure }
+    let host = LaneKey(run.claim.spec).host
+    let servesOthers = current.values.contains { other in
+      other != id
+        && runs[other].map { $0.meter.reading.rate > 0 && LaneKey($0.claim.spec).host == host } ?? false
+    }
     var failure = failure
-    if lines.refused(by: LaneKey(run.claim.spec).host, now: now) { failure.class = .wait }
+    if lines.refused(by: host, servesOthers: servesOthers, now: now) { failure.class = .wait }
     return failure
   }
 

@@ -27,9 +27,9 @@ struct StoreConnection {
     if faults.closesBeforeReading { return false }
     if request.expectsContinue, server.options.honoursExpect, !faults.sendsNoContinue {
       if !faults.refusesLater, var refusal = server.refusal(of: request, faults) {
-        refusal["Connection"] = "close"
-        _ = send(refusal, exchange, request, faults)
-        return false
+        let isKept = refusal["Connection"] == "keep-alive"
+        if !isKept { refusal["Connection"] = "close" }
+        return send(refusal, exchange, request, faults) && isKept
       }
       guard LoopbackServer.send(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: stream.socket) else { return false }
     }

@@ -10,18 +10,20 @@ import Testing
     let (first, others) = (Lock(false), Lock(false))
     let order = Lock<[Int]>([])
     let large = Task {
-      try await held.holding(90, for: "host") {
+      let more = try await held.take(40, for: "host")
+      try await held.holding(50, for: "host") {
         while !first.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
       }
+      withExtendedLifetime(more) {}
     }
     try await eventually("it is held") { held.held == 90 }
     var waiting: [Task<Void, any Error>] = []
-    for (number, count) in [20, 5, 1000].enumerated() {
+    for (number, count) in [20, 5, 1000, 1000].enumerated() {
       waiting.append(
         Task {
           try await held.holding(Int64(count), for: "host") {
             order.withLock { $0.append(number) }
-            while number < 2, !others.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+            while number < 3, !others.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
           }
         })
       try await eventually("it stands in line") { held.waiting == number + 1 }
@@ -29,26 +31,27 @@ import Testing
     #expect(order.withLock { $0 }.isEmpty, "a small one does not pass by a larger one")
     first.withLock { $0 = true }
     try await large.value
-    try await eventually("both have theirs") { held.held == 25 }
-    #expect(held.waiting == 1, "of more than half of the limit a host holds one alone")
+    try await eventually("three have theirs") { held.held == 75 }
+    #expect(held.waiting == 1, "a host holds no more than half of the limit")
     others.withLock { $0 = true }
     for task in waiting { try await task.value }
-    #expect(order.withLock { $0 }.last == 2 && held.held == 0)
+    #expect(order.withLock { $0 }.last == 3 && held.held == 0)
   }
 
   @Test("who is canceled in the line leaves it, and those behind go on") func canceled() async throws {
     let held = HeldBytes(limit: 200)
-    var kept: HeldBytes.Portion? = try await held.take(60, for: "kept")
+    var kept: [HeldBytes.Portion] = []
+    for (host, count) in [("a", 50), ("b", 50), ("c", 30)] { kept.append(try await held.take(Int64(count), for: host)) }
     let gate = Lock(false)
     let first = Task {
-      try await held.holding(60, for: "host") {
+      try await held.holding(50, for: "host") {
         while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
       }
     }
-    try await eventually("it is held") { held.held == 120 }
-    let large = Task { try await held.holding(100, for: "second") {} }
+    try await eventually("it is held") { held.held == 180 }
+    let large = Task { try await held.holding(50, for: "second") {} }
     try await eventually("it waits") { held.waiting == 1 }
-    let small = Task { try await held.holding(40, for: "third") {} }
+    let small = Task { try await held.holding(20, for: "third") {} }
     try await eventually("it waits too") { held.waiting == 2 }
     large.cancel()
     await #expect(throws: CancellationError.self) { try await large.value }
@@ -56,17 +59,20 @@ import Testing
     gate.withLock { $0 = true }
     try await first.value
     withExtendedLifetime(kept) {}
-    kept = nil
+    kept = []
     #expect(held.held == 0 && held.waiting == 0)
   }
 
   @Test("a portion of any size leaves something for another host") func large() async throws {
     let held = HeldBytes(limit: 100)
-    let large = try await held.take(1000, for: "slow")
+    var kept: [HeldBytes.Portion] = []
+    for _ in 0..<2 { kept.append(try await held.take(1000, for: "slow")) }
     #expect(held.takeNow(1, for: "slow") == nil)
-    let other = try #require(held.takeNow(50, for: "other"))
-    #expect(large.count == 50 && held.held == 100)
-    withExtendedLifetime((large, other)) {}
+    kept.append(try await held.take(1000, for: HeldBytes.relays(to: "slow")))
+    #expect(held.takeNow(1, for: HeldBytes.relays(to: "slow")) == nil)
+    kept.append(try #require(held.takeNow(1000, for: "other")))
+    #expect(kept.map(\.count) == [25, 25, 25, 25] && held.held == 100)
+    withExtendedLifetime(kept) {}
   }
 
   @Test("who is canceled before gets nothing") func canceledBefore() async throws {
@@ -87,8 +93,8 @@ import Testing
     try await eventually("it waits for its own host") { held.waiting == 1 }
     for _ in 0..<2 { kept.append(try await held.take(10, for: "slow")) }
     #expect(held.takeNow(10, for: "slow") == nil, "half of what is left")
-    let large = try #require(held.takeNow(30, for: "other"), "one is always allowed")
-    #expect(held.held == 100 && held.takeNow(1, for: "none") == nil)
+    let large = try #require(held.takeNow(25, for: "other"), "one is always allowed")
+    #expect(held.held == 95 && held.takeNow(6, for: "none") == nil)
     large.shrink(to: 20)
     #expect(held.held == 90)
     let fourth = Task { try await held.take(20, for: "fourth") }

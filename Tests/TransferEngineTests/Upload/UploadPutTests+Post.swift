@@ -56,6 +56,18 @@ extension UploadPutTests {
     }
   }
 
+  @Test("a server that refuses Expect and keeps the connection gets the file once") func expectRefused() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.large)
+      harness.store.script {
+        $0["expect"] != nil ? [.status(417, headers: [("Connection", "keep-alive")])] : []
+      }
+      let outcome = await harness.run(Self.post(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.post).map { $0.request["expect"] != nil } == [true, false])
+    }
+  }
+
   @Test("a POST that was refused in the middle of its last block is sent again", arguments: [429, 502, 503, 504])
   func postRefusedInTheMiddle(status: Int) async throws {
     try await UploadHarness.run { harness in

@@ -39,6 +39,8 @@ struct S3Target: UploadTarget {
   var location: String { client.place(key) }
 
   func plan(size: Int64) async throws -> UploadPlan {
+    let largest = Self.mostParts * UploadParameters.partSizes.upperBound
+    guard size <= largest else { throw TaskFailure.tooLarge(size, for: location, most: largest) }
     var part = parameters.partSize ?? Self.standardPart
     // The number of parts is limited. All are of one size, as some stores require.
     let least = (size + Self.mostParts - 1) / Self.mostParts

@@ -48,14 +48,10 @@ struct TusTarget: UploadTarget {
 
   func plan(size: Int64) async throws -> UploadPlan {
     let server = try await capabilities()
-    if let largest = server.largest, size > largest {
-      throw TaskFailure(
-        code: .fileTooLarge, message: "\(location) takes at most \(largest) bytes, but the file has \(size)",
-        class: .fail)
-    }
+    if let largest = server.largest, size > largest { throw TaskFailure.tooLarge(size, for: location, most: largest) }
     let count = server.extensions.contains("concatenation") ? max(1, min(Self.parallel, size / Self.leastSegment)) : 1
     return UploadPlan(
-      segmentSize: max(1, (size + count - 1) / count), parallel: Int(count), keepsParts: true)
+      segmentSize: max(1, size / count + min(1, size % count)), parallel: Int(count), keepsParts: true)
   }
 
   /// An upload gets a place of its own: nothing is ever replaced.
@@ -128,16 +124,18 @@ struct TusTarget: UploadTarget {
     var offset = segment.offset
     // An empty file has one request too, with which some servers make the file.
     repeat {
-      let piece = offset..<min(segment.range.upperBound, offset + (parameters.partSize ?? Self.standardPiece))
+      let source = upload.body.source
+      let piece = source.piece(
+        at: offset, of: segment.range, most: parameters.partSize ?? max(Self.standardPiece, source.block))
       // The last byte finishes the upload.
-      if piece.upperBound == segment.range.upperBound { try await upload.body.source.check() }
+      if piece.upperBound == segment.range.upperBound { try await source.check() }
       var headers = headers(for: url)
       headers.append(("Upload-Offset", "\(offset - segment.range.lowerBound)"))
       headers.append(("Content-Type", "application/offset+octet-stream"))
       let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
       let (body, answer) =
         session.hashes
-        ? try await lane.held.holding(piece, of: upload.body.source, for: CurlURL(url)?.server ?? url) { bytes in
+        ? try await lane.held.holding(piece, of: source, for: CurlURL(url)?.server ?? url) { bytes in
           try await hashed(request, bytes, until: piece.upperBound, of: upload)
         }
         : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
