@@ -21,24 +21,27 @@ import Testing
     ) async throws -> String? { nil }
   }
 
-  @Test("a source of an absurd size fails its copy and nothing else", arguments: [Int64.max, 1 << 60])
-  func absurd(size: Int64) async throws {
+  @Test(
+    "a source of an absurd size fails its copy and nothing else",
+    arguments: [("s3", Int64.max), ("s3", 1 << 60), ("tus", .max), ("put", .max)])
+  func absurd(protocol name: String, size: Int64) async throws {
     let origin = try OriginServer()
     defer { origin.close() }
     origin.serve("/film.mp4", OriginFile(seed: 1, size: 300_000))
     origin.always("/film.mp4", .header("Content-Range", "bytes 0-65535/\(size)"))
     try await UploadHarness.run { harness in
-      let store = harness.store
-      let destinations = ["s3://films/film.mp4", "tus+\(store.url("/tus"))", store.url("/put/film.mp4")]
-      for destination in destinations {
-        let outcome = await harness.run(
-          TaskSpec(
-            id: .random(), kind: .copy, source: origin.url("/film.mp4"), destination: destination,
-            parameters: destination.hasPrefix("s3") ? Array(#"{"toCredential":"s3"}"#.utf8) : []))
-        #expect(outcome.failure != nil, "\(destination): \(outcome)")
-        if destination.hasPrefix("s3") { #expect(outcome.failure?.code == .fileTooLarge, "\(outcome)") }
-      }
-      #expect(store.objects.isEmpty)
+      let (destination, parameters, code): (String, String?, TaskFailure.Code) =
+        switch name {
+        case "s3": ("s3://films/film.mp4", #"{"toCredential":"s3"}"#, .fileTooLarge)
+        case "tus": ("tus+\(harness.store.url("/tus"))", nil, .sourceChanging)
+        default: (harness.store.url("/put/film.mp4"), nil, .badResponse)
+        }
+      let outcome = await harness.run(
+        TaskSpec(
+          id: .random(), kind: .copy, source: origin.url("/film.mp4"), destination: destination,
+          parameters: parameters.map { Array($0.utf8) }))
+      #expect(outcome.failure?.code == code, "\(outcome)")
+      #expect(harness.store.objects.isEmpty)
     }
   }
 
