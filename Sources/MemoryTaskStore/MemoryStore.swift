@@ -56,10 +56,7 @@ package final class MemoryStore: TaskStore {
   package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {}
 
   package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
-    transaction { state in
-      state.workers[worker]?.hostLimits = hostLimits
-      state.learnLimits()
-    }
+    transaction { $0.workers[worker]?.hostLimits = hostLimits }
   }
 
   package func limitedHosts() async throws -> Set<String> {

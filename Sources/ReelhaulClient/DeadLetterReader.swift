@@ -171,7 +171,8 @@ extension DeadLetter {
     }
     self.init(
       partition: record.partition, offset: record.offset,
-      at: Timestamp(microseconds: (record.timestamp ?? 0) * 1000),
+      // Producers may have named any time.
+      at: Timestamp(microseconds: min(max(record.timestamp ?? 0, 0), Timestamp.last.microseconds / 1000) * 1000),
       origin: MessageOrigin(
         topic: text("dead-letter-topic"), partition: Int32(text("dead-letter-partition")) ?? -1,
         offset: Int64(text("dead-letter-offset")) ?? -1, timestamp: -1),

@@ -31,6 +31,9 @@ final class PlainExchanges: Sendable {
     }
   }
 
+  /// Bytes of an answer. Pages of tasks have a few megabytes at most.
+  private static let limit = 64 << 20
+
   private typealias Caller = CheckedContinuation<(body: Data, response: URLResponse?), any Error>
 
   // @unchecked: the exchanges are touched only under the lock.
@@ -41,7 +44,11 @@ final class PlainExchanges: Sendable {
     func begin(_ task: Int, _ caller: Caller) { lock.withLock { exchanges[task] = (caller, Data()) } }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-      lock.withLock { exchanges[dataTask.taskIdentifier]?.body.append(data) }
+      let count = lock.withLock {
+        exchanges[dataTask.taskIdentifier]?.body.append(data)
+        return exchanges[dataTask.taskIdentifier]?.body.count ?? 0
+      }
+      if count > PlainExchanges.limit { dataTask.cancel() }
     }
 
     func urlSession(
@@ -53,6 +60,9 @@ final class PlainExchanges: Sendable {
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
       guard let exchange = lock.withLock({ exchanges.removeValue(forKey: task.taskIdentifier) }) else { return }
+      guard exchange.body.count <= PlainExchanges.limit else {
+        return exchange.caller.resume(throwing: URLError(.dataLengthExceedsMaximum))
+      }
       if let error { return exchange.caller.resume(throwing: error) }
       exchange.caller.resume(returning: (exchange.body, task.response))
     }

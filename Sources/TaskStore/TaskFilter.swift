@@ -73,8 +73,10 @@ package struct TaskCursor: Hashable, Comparable, Sendable, CustomStringConvertib
   /// Reads ``description``.
   package init?(_ text: some StringProtocol) {
     let parts = text.split(separator: "_", maxSplits: 1)
-    guard parts.count == 2, let time = Int64(parts[0]), let id = UniqueID(String(parts[1])) else { return nil }
-    self.init(createdAt: Timestamp(microseconds: time), id: id)
+    guard parts.count == 2, let time = Int64(parts[0]).map(Timestamp.init(microseconds:)),
+      Timestamp.first...Timestamp.last ~= time, let id = UniqueID(String(parts[1]))
+    else { return nil }
+    self.init(createdAt: time, id: id)
   }
 
   package static func < (a: TaskCursor, b: TaskCursor) -> Bool { (a.createdAt, a.id) < (b.createdAt, b.id) }

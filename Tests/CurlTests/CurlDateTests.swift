@@ -30,4 +30,14 @@ import Testing
     #expect(CurlDate.seconds("Saturday, 21-Nov-26 14:17:26 GMT") == 1_795_270_646)
     #expect(CurlDate.seconds("Sat Nov 21 14:17:26 2026") == 1_795_270_646)
   }
+
+  @Test(
+    "what is not between 1970 and 9999 is no date",
+    arguments: [
+      "Tue, 15 Nov 300000 12:45:26 GMT", "Tue, 15 Nov 2147483647 12:45:26 GMT", "Sat, 01 Jan 10000 00:00:00 GMT",
+      "Wed, 31 Dec 1969 23:59:58 GMT",
+    ])
+  func farAway(_ text: String) {
+    #expect(CurlDate.seconds(text) == nil)
+  }
 }

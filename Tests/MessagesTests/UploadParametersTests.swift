@@ -45,7 +45,7 @@ import Testing
       (#"{"method":"PATCH"}"#, "parameters.method: expected one of PUT, POST"),
       (#"{"toCredential":"b"}"#, "parameters.toCredential: only a copy can have it"),
       (#"{"checksum":"md5"}"#, "parameters.checksum: expected one of crc32c, sha256, none"),
-      (#"{"partSize":5242879}"#, "parameters.partSize: must be from 5242880 to 5368709120"),
+      (#"{"partSize":5242879}"#, "parameters.partSize: must be from 5242880 to 1073741824"),
       (#"{"partSize":5368709121}"#, "parameters.partSize: "),
       (#"{"partSize":"5MiB"}"#, "parameters.partSize: expected"),
       (#"{"contentType":""}"#, "parameters.contentType: is empty"),
@@ -106,7 +106,7 @@ import Testing
     arguments: [
       (
         #""kind":"upload","source":"storage://default/a","destination":"s3://films/a","parameters":{"partSize":1}"#,
-        "task.parameters.partSize: must be from 5242880 to 5368709120"
+        "task.parameters.partSize: must be from 5242880 to 1073741824"
       ),
       (
         #""kind":"copy","source":"https://a/b","destination":"storage://default/a","parameters":{"method":"PUT"}"#,

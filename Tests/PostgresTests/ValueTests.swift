@@ -78,6 +78,15 @@ struct ValueTests {
     }
   }
 
+  @Test("a time before all that PostgreSQL knows is infinitely early") func earlyTimes() async throws {
+    try await withPool { pool in
+      for time in [Int64.min, Int64.min + 1, Int64.min + 946_684_799_999_999] {
+        let rows = try await pool.query("SELECT $1 = '-infinity'", .timestamptz(time))
+        #expect(try rows.only.bool(0))
+      }
+    }
+  }
+
   @Test("arrays are read back with their elements")
   func arraysAreReadBack() async throws {
     try await withPool { pool in

@@ -144,6 +144,16 @@ import Testing
     }
   }
 
+  @Test("a timer may be set for any time") func farTimers() async throws {
+    try await withLoop { loop in
+      try await loop.task {
+        for time in [Duration.seconds(Int64.max), .seconds(1 << 50), .seconds(Int64.min)] {
+          loop.timer(after: time) {}.cancel()
+        }
+      }.value
+    }
+  }
+
   @Test("a repeating timer fires until it is canceled")
   func aTimerRepeatsUntilCanceled() async throws {
     try await withLoop { loop in

@@ -88,6 +88,7 @@ import Testing
       let (first, second) = (try await fixture.worker(), try await fixture.worker())
       func tell(_ worker: WorkerID, _ limits: [String: HostLimit]) async throws -> Set<String> {
         try await store.tell(worker, hostLimits: limits)
+        _ = try await store.sweep()
         return try await store.limitedHosts()
       }
       func use() async throws -> LimitUse? { try await store.limits().first { $0.isOf(.host, "a.example") } }

@@ -121,6 +121,16 @@ import Testing
     }
   }
 
+  @Test("a cursor names a time that can be")
+  func cursors() {
+    let id = UniqueID.random()
+    for time in [Int64.min, .min + 1, -62_135_596_800_000_001, 253_402_300_800_000_000, .max] {
+      #expect(TaskCursor("\(time)_\(id)") == nil)
+    }
+    let cursor = TaskCursor(createdAt: Timestamp(microseconds: -1), id: id)
+    #expect(TaskCursor(cursor.description) == cursor)
+  }
+
   @Test("a page that looks at as many tasks as it may says how far it came, and the next one goes on there")
   func budget() async throws {
     try await withPostgresStore { store, pool in

@@ -49,8 +49,8 @@ package actor EventHub {
   /// Whether the topic cannot be read at present.
   private(set) var isCut = false
   private var clients: [ObjectIdentifier: Client] = [:]
-  private var reading: Task<Void, any Error>?
-  private var sampling: Task<Void, any Error>?
+  private var reading = Work()
+  private var sampling = Work()
   private var idle: LoopTimer?
   private var catchingUp = 0
   /// When a client got no place.
@@ -83,39 +83,30 @@ package actor EventHub {
     idle?.cancel()
     idle = nil
     // The stream that opens them is patient. They are not: they read for all.
-    if reading == nil { reading = loop.task(priority: .medium) { [self] in await readEvents() } }
-    if client.wantsProgress, sampling == nil {
-      sampling = loop.task(priority: .medium) { [self] in await readProgress() }
-    }
+    reading.begin(on: loop) { [self] in await readEvents() }
+    if client.wantsProgress { sampling.begin(on: loop) { [self] in await readProgress() } }
   }
 
   func leave(_ client: Client) {
     clients[ObjectIdentifier(client)] = nil
-    if !clients.values.contains(where: \.wantsProgress) {
-      sampling?.cancel()
-      sampling = nil
-    }
+    if !clients.values.contains(where: \.wantsProgress) { sampling.end() }
     guard clients.isEmpty else { return }
     idle = loop.timer(after: settings.linger) { [self] in assumeIsolated { $0.rest() } }
   }
 
   private func rest() {
     idle = nil
-    reading?.cancel()
-    (reading, ring) = (nil, nil)
+    reading.end()
+    ring = nil
   }
 
   /// Ends all reading. Clients must have gone.
   package func stop() async {
     idle?.cancel()
-    idle = nil
-    let tasks = [reading, sampling]
     rest()
-    sampling = nil
-    for task in tasks {
-      task?.cancel()
-      _ = try? await task?.value
-    }
+    sampling.end()
+    await reading.ended()
+    await sampling.ended()
   }
 
   /// The place of a client that wants what comes from now on; nil while the topic was not read yet.
@@ -252,9 +243,9 @@ package actor EventHub {
     kafka.observer = { [gaps] in
       if case .gap(let partition, _, let found) = $0 { gaps.withLock { $0[partition.partition] = found } }
     }
-    // Gaps of a former topic say nothing of this one.
-    if isAnew { gaps.withLock { $0 = [:] } }
     let former = isAnew ? nil : ring?.ends
+    // Gaps of a former topic, or before what was in memory, say nothing.
+    if former == nil { gaps.withLock { $0 = [:] } }
     let start: KafkaReader.Start
     if let former {
       let ends = former.enumerated().map { (TopicPartition(topics.events, Int32($0.offset)), $0.element) }
@@ -264,7 +255,7 @@ package actor EventHub {
     }
     let reader = try await KafkaReader.open(kafka, topics: [topics.events], from: start)
     guard !Task.isCancelled else {
-      // The memory may be that of another reader by now.
+      // Nobody keeps what it would read.
       await reader.close()
       throw CancellationError()
     }
@@ -349,5 +340,29 @@ package actor EventHub {
       }
       client.wakeup.assumeIsolated { $0.call() }
     }
+  }
+}
+
+extension EventHub {
+  /// Something that is done while there are clients for it. It begins anew once it has ended, and so never runs twice at once.
+  private struct Work {
+    private var task: Task<Void, any Error>?
+    private var isWanted = false
+
+    mutating func begin(on loop: EventLoop, _ body: @escaping @Sendable () async -> Void) {
+      guard !isWanted else { return }
+      isWanted = true
+      task = loop.task(priority: .medium) { [task] in
+        _ = await task?.result
+        await body()
+      }
+    }
+
+    mutating func end() {
+      isWanted = false
+      task?.cancel()
+    }
+
+    func ended() async { _ = await task?.result }
   }
 }

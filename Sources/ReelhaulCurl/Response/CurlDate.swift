@@ -3,10 +3,11 @@ import Glibc
 
 /// A date of HTTP's header fields.
 package enum CurlDate {
-  /// Seconds since 1970, from a date in any of the forms that libcurl reads; `nil` for any other text.
+  /// Seconds since 1970, from a date in any of the forms that libcurl reads; `nil` for any other text, and for what is not
+  /// between 1970 and 9999: libcurl reads a year of any length.
   package static func seconds(_ text: String) -> Int64? {
-    let time = curl_getdate(text, nil)
-    return time == -1 ? nil : Int64(time)
+    let time = Int64(curl_getdate(text, nil))
+    return 0...253_402_300_799 ~= time ? time : nil
   }
 
   /// The same, of the one form that servers must send (RFC 9110, 5.6.7): `Sat, 21 Nov 2026 14:17:26 GMT`.

@@ -76,7 +76,7 @@ package final class GroupObserver: Sendable {
     var position = Position()
     for partition in partitions {
       let next = max(starts[partition] ?? 0, committed[partition] ?? 0)
-      position.committed += committed[partition] ?? 0
+      position.committed &+= committed[partition] ?? 0
       position.unread += max(0, (ends[partition] ?? 0) - next)
     }
     return position

@@ -18,10 +18,11 @@ package struct UploadParameters: Hashable, Sendable {
   package static let names = [
     "method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential",
   ]
-  /// The least part of a multipart upload, except the last, and the largest, in bytes.
-  package static let partSizes: ClosedRange<Int64> = 5 << 20...5 << 30
+  /// The least part of a multipart upload, except the last, and the largest, in bytes. Stores take up to 5 GiB, but a part
+  /// is in memory while it is sent.
+  package static let partSizes: ClosedRange<Int64> = 5 << 20...1 << 30
   /// The same for servers of tus, which have no least part: a request for every few bytes would never end.
-  package static let tusPartSizes: ClosedRange<Int64> = 64 << 10...5 << 30
+  package static let tusPartSizes: ClosedRange<Int64> = 64 << 10...1 << 30
   /// The most bytes of all names and values of ``metadata`` together.
   package static let metadataLimit = 2 << 10
 

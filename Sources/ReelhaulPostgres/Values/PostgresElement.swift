@@ -84,7 +84,8 @@ package struct PostgresTimestamp: PostgresElement, Hashable, Sendable {
 
   package func write(to buffer: inout PostgresBuffer) {
     let isInfinite = microseconds == .max || microseconds == .min
-    buffer.append(isInfinite ? microseconds : microseconds - Self.epoch)
+    let (time, isTooEarly) = microseconds.subtractingReportingOverflow(Self.epoch)
+    buffer.append(isInfinite ? microseconds : isTooEarly ? .min : time)
   }
 }
 

@@ -118,6 +118,6 @@ extension Duration {
   fileprivate var wholeMilliseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0, attoseconds >= 0 else { return 0 }
-    return UInt64(seconds) * 1000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    return UInt64(min(seconds, 1 << 50)) * 1000 + UInt64((attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
   }
 }

@@ -20,7 +20,7 @@ public struct ProgressSample: Hashable, Sendable {
 
   /// Seconds that the remaining bytes take, rounded up; 0 if more bytes came than expected.
   static func eta(bytesDone: Int64, bytesTotal: Int64?, rate: Int64?) -> Int64? {
-    guard let bytesTotal, let rate, rate > 0 else { return nil }
+    guard let bytesTotal, let rate, rate > 0, bytesDone >= 0 else { return nil }
     let (seconds, rest) = max(0, bytesTotal - bytesDone).quotientAndRemainder(dividingBy: rate)
     return rest > 0 ? seconds + 1 : seconds
   }

@@ -80,9 +80,9 @@ extension Timestamp: LosslessStringConvertible {
   }
 
   /// 0001-01-01T00:00:00Z
-  private static let first = Timestamp(microseconds: -62_135_596_800_000_000)
+  package static let first = Timestamp(microseconds: -62_135_596_800_000_000)
   /// 9999-12-31T23:59:59.999999Z
-  private static let last = Timestamp(microseconds: 253_402_300_799_999_999)
+  package static let last = Timestamp(microseconds: 253_402_300_799_999_999)
 }
 
 extension DigitScanner {

@@ -16,8 +16,9 @@ extension PostgresRow {
 
   func int(_ column: PostgresColumn) throws(PostgresError) -> Int { Int(try int64(column)) }
 
+  /// Infinite times, which only people write, are the first and the last.
   func time(_ column: PostgresColumn) throws(PostgresError) -> Timestamp {
-    Timestamp(microseconds: try timestamp(column))
+    min(max(Timestamp(microseconds: try timestamp(column)), .first), .last)
   }
 
   func texts(_ column: PostgresColumn) throws(PostgresError) -> [String] {

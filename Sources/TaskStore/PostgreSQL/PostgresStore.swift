@@ -116,11 +116,10 @@ package final class PostgresStore: TaskStore {
 
   package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
     let limits = hostLimits.sorted { $0.key < $1.key }
-    try await call {
-      _ = try await pool.query(
+    _ = try await call {
+      try await pool.query(
         StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(limits.map(\.key)),
         .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing)))
-      _ = try await pool.query(StoreQueries.putLearnedLimitsInForce)
     }
   }
 

@@ -79,9 +79,9 @@ extension BlockSums {
 
   /// Reads what ``text`` wrote of a file of `size` bytes; nil if it is something else.
   init?(_ text: String, block: Int64, size: Int64) {
-    guard let bytes = Base64URL.decode(text), block > 0, bytes.count == 4 * ((size + block - 1) / block) else {
-      return nil
-    }
+    guard block > 0, let bytes = Base64URL.decode(text), bytes.count.isMultiple(of: 4),
+      bytes.count / 4 == size / block + min(1, size % block)
+    else { return nil }
     self.init(block: block)
     sums = stride(from: 0, to: bytes.count, by: 4).map { bytes[$0..<$0 + 4].reduce(0) { $0 << 8 | UInt32($1) } }
     if size % block > 0 { last = size % block }

@@ -34,7 +34,7 @@ package struct ProgressMeter: Sendable {
   private var renewedAt: BootInstant?
 
   package init(bytesDone: Int64, bytesTotal: Int64?, now: BootInstant) {
-    reading = Reading(bytesDone: bytesDone, bytesTotal: bytesTotal, rate: 0)
+    reading = Reading(bytesDone: max(0, bytesDone), bytesTotal: bytesTotal, rate: 0)
     // The initial values are known already, so only a change is published.
     published = reading
     renewed = reading

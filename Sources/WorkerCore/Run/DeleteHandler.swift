@@ -248,8 +248,8 @@ private struct DeletePlan: Hashable, Sendable {
       try JSONReader.read(checkpoint.payload) { reader throws(DecodingFailure) in
         try reader.object { reader, name throws(DecodingFailure) in
           switch name {
-          case "files": total.files = try reader.integer()
-          case "bytes": total.bytes = try reader.integer()
+          case "files": total.files = try reader.integer(0...Int64.max)
+          case "bytes": total.bytes = try reader.integer(0...Int64.max)
           case "volume": volume = try UniqueID(reader.string())
           case "spelled": isSpelled = try reader.bool()
           default: try reader.skip()

@@ -143,7 +143,8 @@ package actor Runner {
           code: .settlementRefused, message: "the store refused the end of the run: \(error)", class: .wait)
         settlement.outcome = .released(reason: failure, delay: .seconds(60))
         log.log(.error, "the end of a run cannot be written", fields: fields(ledger) + [("error", .text("\(error)"))])
-        try? await loop.sleep(for: .seconds(1))
+        // The run may be canceled.
+        try? await loop.uninterrupted { [loop] in try await loop.sleep(for: .seconds(1)) }
       }
     }
   }

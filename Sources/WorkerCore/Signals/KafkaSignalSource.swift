@@ -10,6 +10,7 @@ package actor KafkaSignalSource: SignalSource {
   private let topics: TopicPlan
   private let log: Logger
   private var reader: KafkaReader?
+  private var isClosed = false
   private var outage = Outage()
   private var backoff = Backoff(base: .milliseconds(200), limit: .seconds(10), seed: .random(in: 0 ... .max))
 
@@ -24,6 +25,11 @@ package actor KafkaSignalSource: SignalSource {
 
   package func next() async throws -> [Signal]? {
     while true {
+      if isClosed {
+        // It may have been opened meanwhile.
+        await reader?.close()
+        return nil
+      }
       if let reader { return try await reader.next()?.compactMap { Signal(key: $0.key) } }
       do {
         reader = try await KafkaReader.open(
@@ -38,6 +44,7 @@ package actor KafkaSignalSource: SignalSource {
   }
 
   package func close() async {
+    isClosed = true
     await reader?.close()
   }
 }

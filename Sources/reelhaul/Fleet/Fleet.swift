@@ -42,12 +42,18 @@ enum Fleet {
 
   /// `kafkaPatience`: how long a command waits for its acknowledgement, in milliseconds.
   static func client(_ arguments: Arguments, kafkaPatience: String = Fleet.kafkaPatience) throws -> ReelhaulClient {
-    var kafka = try kafka(arguments)
-    if kafka.properties["message.timeout.ms"] == nil {
-      let properties = kafka.properties.merging(["message.timeout.ms": kafkaPatience]) { $1 }
-      kafka = try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
-    }
-    return try ReelhaulClient(kafka, topicPrefix: FleetSettings.topics(arguments).prefix, source: "/reelhaul/cli")
+    try ReelhaulClient(
+      patient(kafka(arguments), for: kafkaPatience), topicPrefix: FleetSettings.topics(arguments).prefix,
+      source: "/reelhaul/cli")
+  }
+
+  /// For a producer that waits so many milliseconds for its acknowledgements, unless the user says otherwise.
+  static func patient(
+    _ kafka: KafkaConfiguration, for milliseconds: String = kafkaPatience
+  ) throws -> KafkaConfiguration {
+    guard kafka.properties["message.timeout.ms"] == nil else { return kafka }
+    let properties = kafka.properties.merging(["message.timeout.ms": milliseconds]) { $1 }
+    return try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
   }
 
   /// Returns once Kafka has the commands.

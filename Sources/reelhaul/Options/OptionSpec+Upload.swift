@@ -32,7 +32,7 @@ extension OptionSpec {
     help: "The request that carries the file; for http(s)://")
   fileprivate static let partSize = OptionSpec(
     "part-size", .bytes, group: group,
-    help: "The size of all parts but the last; for s3:// (5MiB to 5GiB) and tus; by default it follows from the length")
+    help: "The size of all parts but the last; for s3:// (5MiB to 1GiB) and tus; by default it follows from the length")
   fileprivate static let contentType = OptionSpec(
     "content-type", .text, valueName: "TYPE", group: group, help: "What the file is, such as video/mp4")
   fileprivate static let metadata = OptionSpec(

@@ -96,7 +96,7 @@ struct UpRun {
   ) async throws -> ExitCode {
     let chosen = context.arguments.given(.dashboardPort).flatMap { Int($0) }
     let (kafka, topics) = (try kafka(fleet), TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? ""))
-    let client = try ReelhaulClient(kafka, topicPrefix: topics.prefix, source: "/reelhaul/up")
+    let client = try ReelhaulClient(Fleet.patient(kafka), topicPrefix: topics.prefix, source: "/reelhaul/up")
     let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     let telemetry = try FleetSettings.telemetry(context.arguments.settings).map {
       OTLPExporter($0, service: "reelhaul-serve", log: Logger(level: .warning))

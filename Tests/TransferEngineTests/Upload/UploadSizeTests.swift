@@ -50,6 +50,7 @@ import Testing
     #expect(plan.segments(of: .max) == 4)
     #expect(plan.range(of: 3, size: .max) == 3 << 61..<Int64.max)
     let source = Source(size: .max)
+    #expect(BlockSums("", block: 1, size: .max) == nil && BlockSums("", block: 2, size: .max) == nil)
     #expect(source.block(at: .max - 1, of: 0..<Int64.max) == Int64.max - 1..<Int64.max)
   }
 
