@@ -19,7 +19,10 @@ struct PostgresDoctor {
   func examine() async -> [Finding] {
     do {
       let configuration = try Fleet.postgres(arguments)
-      return try await PostgresPool.with(configuration) { pool in try await examine(pool, configuration.target) }
+      // Another connection would cost more than the queries, which are short.
+      return try await PostgresPool.with(configuration, size: 1) { pool in
+        try await examine(pool, configuration.target)
+      }
     } catch {
       let failure = CommandFailure(error)
       return [
