@@ -62,7 +62,7 @@ package final class ChildProcess: Sendable {
     guard result > 0 else { throw SystemError(errno: -result, operation: "start \(executable)") }
     pid = result
     let pid = result
-    Thread(name: "wait-\(pid)") { [exit, waiters] in
+    let waiting = Thread(ifPossible: "wait-\(pid)") { [exit, waiters] in
       var status: Int32 = 0
       while waitpid(pid, &status, 0) < 0, errno == EINTR {}
       let signal = status & 0x7f
@@ -74,7 +74,13 @@ package final class ChildProcess: Sendable {
       }
       exit.broadcast()
       for waiter in resumed { waiter.resume(returning: ended) }
-    }.detach()
+    }
+    guard let waiting else {
+      _ = Glibc.kill(-pid, SIGKILL)
+      while waitpid(pid, nil, 0) < 0, errno == EINTR {}
+      throw SystemError(errno: EAGAIN, operation: "start a thread for \(executable)")
+    }
+    waiting.detach()
   }
 
   /// How the process ended, or nil while it runs.

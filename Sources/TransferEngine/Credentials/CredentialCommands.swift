@@ -60,9 +60,14 @@ final class CredentialCommands: Sendable {
       if let run = state.runs[name], run.command == command { return run.task }
       let task = Task { [timeout] in
         let result: Result<Credential, UnusableFile> = await withCheckedContinuation { continuation in
-          Thread(name: "credential") {
+          let thread = Thread(ifPossible: "credential") {
             continuation.resume(returning: Self.read(name, command, timeout: timeout))
-          }.detach()
+          }
+          guard let thread else {
+            let reason = "the system gives no thread for the command of the credential \"\(name)\""
+            return continuation.resume(returning: .failure(UnusableFile(description: reason)))
+          }
+          thread.detach()
         }
         return try self.keep(result, name, command).get()
       }
