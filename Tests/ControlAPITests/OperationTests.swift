@@ -215,6 +215,19 @@ import Testing
     }
   }
 
+  @Test("an operation that nobody drove for hours goes on if its commands were applied") func longRest() async throws {
+    try await APIBench.run { bench in
+      _ = try await submit(1200, bench)
+      let id = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      let first = driver(bench)
+      for _ in 0..<2 { _ = try await first.turn() }
+      _ = try await bench.pool.query(
+        "update operation set moved_at = now() - interval '2 h', lease_until = now() - interval '2 h'")
+      let ended = try await finish(id, driver(bench), bench)
+      #expect(ended.state == .done && ended.progress.applied == 1200, "\(ended)")
+    }
+  }
+
   @Test("the same Idempotency-Key is the same operation, and no other one's") func key() async throws {
     try await APIBench.run { bench in
       let body = #"{"action": "pause", "filter": {"queue": ["a"]}}"#

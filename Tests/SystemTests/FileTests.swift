@@ -30,6 +30,29 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     try FileDescriptor.open(directory.path, O_RDONLY | O_DIRECTORY)
   }
 
+  @Test("a copy writes nothing once it is not to go on, and tells when the source cannot be read")
+  func copies() throws {
+    let root = try root()
+    let source = try root.openBeneath("source", O_RDWR | O_CREAT)
+    try [UInt8](repeating: 7, count: 3_000_000).withUnsafeBytes { try source.write($0, at: 0) }
+    let file = try root.openBeneath("copy", O_RDWR | O_CREAT)
+    var asked = 0
+    let end = try file.copyThroughMemory(0..<3_000_000, from: source) { () throws(SystemError) in
+      asked += 1
+      return asked < 3
+    }
+    #expect(try end == .reached(2 << 20) && file.size() == 2 << 20)
+    #expect(try file.copy(2 << 20..<3_000_000, from: source) { () throws(SystemError) in false } == .reached(2 << 20))
+    #expect(try file.size() == 2 << 20)
+    #expect(try file.copy(2 << 20..<4_000_000, from: source) == .reached(3_000_000))
+    let unreadable = try root.openBeneath("source", O_WRONLY)
+    guard case .unreadable(let error) = try file.copyThroughMemory(0..<10, from: unreadable) else {
+      Issue.record("it was read")
+      return
+    }
+    #expect(error.errno == EBADF)
+  }
+
   @Test("bytes that are written are read back, and a write past the end extends the file")
   func writtenBytesAreReadBack() throws {
     let file = try root().openBeneath("a", O_RDWR | O_CREAT)

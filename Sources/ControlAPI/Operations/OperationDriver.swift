@@ -62,10 +62,13 @@ package struct OperationDriver: Sendable {
   package func turn() async throws -> Bool {
     var moved = false
     for operation in try await store.takeOperations(id, seconds: Self.lease, limit: Self.atOnce, only: only) {
+      var hasMoved = false
       for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
         try Task.checkCancellation()
-        if try await take(step, of: operation) { moved = true }
+        if hasMoved, case .giveUp = step { break }
+        if try await take(step, of: operation) { hasMoved = true }
       }
+      moved = moved || hasMoved
     }
     return moved
   }
@@ -77,20 +80,27 @@ package struct OperationDriver: Sendable {
       try await store.noteSent(operation.id, batch: batch.number)
     case .walk(let limit):
       return try await store.advance(operation.id, id, try await find(operation, limit: limit))
-    case .count(let batches, let anyway):
-      var counted = false
-      for batch in batches {
-        let commands = batch.tasks.map { operation.command(for: $0).id }
-        guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else {
-          break
-        }
-        counted = true
-      }
-      return counted
+    case .count(let batches): return try await count(batches, of: operation, anyway: false)
+    case .giveUp(let batches, let error):
+      _ = try await count(batches, of: operation, anyway: true)
+      try await store.finish(operation.id, id, error: error)
     case .dropUnsent: try await store.dropUnsentBatches(of: operation.id)
-    case .finish(let error): try await store.finish(operation.id, id, error: error)
+    case .finish: try await store.finish(operation.id, id, error: nil)
     }
     return true
+  }
+
+  /// Returns whether any batch was counted.
+  private func count(
+    _ batches: [OperationBatch], of operation: TaskOperation, anyway: Bool
+  ) async throws -> Bool {
+    var counted = false
+    for batch in batches {
+      let commands = batch.tasks.map { operation.command(for: $0).id }
+      guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else { break }
+      counted = true
+    }
+    return counted
   }
 
   /// The next tasks of an operation, and how far it has looked then.

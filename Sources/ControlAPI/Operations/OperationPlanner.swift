@@ -10,11 +10,13 @@ struct OperationPlanner: Sendable {
     case send(OperationBatch)
     /// Find up to so many tasks, and note them as a batch.
     case walk(Int)
-    /// Count what became of the commands of these batches; `anyway` also if that is not known of all.
-    case count([OperationBatch], anyway: Bool)
+    /// Count what became of the commands of these batches, as far as that is known of all of a batch.
+    case count([OperationBatch])
+    /// Unless something was counted before: count what is known of them, and end with the error.
+    case giveUp([OperationBatch], error: String)
     /// A canceled operation sends nothing more.
     case dropUnsent
-    case finish(error: String?)
+    case finish
   }
 
   /// How many commands one batch has at most.
@@ -30,14 +32,16 @@ struct OperationPlanner: Sendable {
     let isRunning = operation.state == .running
     if !isRunning, !unsent.isEmpty { return [.dropUnsent] }
     if let first = unsent.first { return [.send(first)] }
-    if sent.isEmpty, operation.progress.isWalked || !isRunning { return [.finish(error: nil)] }
+    if sent.isEmpty, operation.progress.isWalked || !isRunning { return [.finish] }
 
     var steps: [Step] = []
     let isStuck = !sent.isEmpty && operation.progress.idle >= patience
-    if !sent.isEmpty { steps.append(.count(isStuck ? sent : Array(sent.prefix(window)), anyway: isStuck)) }
+    if !sent.isEmpty { steps.append(.count(Array(sent.prefix(window)))) }
     if isStuck {
+      // They may have been applied while nobody drove the operation.
       steps.append(
-        .finish(
+        .giveUp(
+          sent,
           error: """
             \(sent.reduce(0) { $0 + $1.tasks.count }) commands were not all applied within an hour after they were sent: \
             does a worker run? They may still be applied

@@ -51,7 +51,7 @@ public struct StorageURL: Hashable, Sendable {
     names = try place[name.endIndex...].dropFirst()
       .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { name throws(InvalidStorageURL) in try Self.checked(name, composes: composes) }
-    guard names[0].lowercased() != Self.reserved else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
+    guard !names.contains(where: Self.isReserved) else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
     guard names.reduce(names.count, { $0 + $1.utf8.count }) <= Self.pathLimit else {
       throw InvalidStorageURL("its path is longer than \(Self.pathLimit) bytes")
     }
@@ -68,6 +68,14 @@ public struct StorageURL: Hashable, Sendable {
 
   public static func isRootName(_ name: String) -> Bool {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")
+  }
+
+  /// In every directory, because a root may lie below another one; and in every spelling that a file system may take for
+  /// the same name.
+  private static func isReserved(_ name: String) -> Bool {
+    let visible = name.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint }
+    let end = visible.lastIndex { $0 != "." && $0 != " " }
+    return end.map { String(String.UnicodeScalarView(visible[...$0])).lowercased() == reserved } ?? false
   }
 
   private static func checked(_ escaped: some Collection<UInt8>, composes: Bool) throws(InvalidStorageURL) -> String {

@@ -327,6 +327,8 @@ extension Download {
     timer = loop.timer(after: .milliseconds(interval), slack: interval >= 1000 ? .milliseconds(50) : .zero) { [self] in
       timer = nil
       tick()
+      // A very low limit lets nothing pass for many minutes.
+      if throttle.holds { ledger.pulse() }
       let now = Clocks.boottime()
       for (receiver, _) in fetches.values { receiver.flush(before: now - options.exposure.nanoseconds) }
       updateAllowed()

@@ -110,10 +110,10 @@ struct DownloadRun: Sendable {
         let recovery = PublishRecovery(
           storage: context.root.storage, spec: spec, destination: destination, checkpoint: checkpoint,
           publishing: publishing, read: read)
-        return try recovery.run().map { .ended($0) } ?? .fetch(nil)
+        if let outcome = try recovery.run() { return .ended(outcome) }
       }
       if let outcome = try occupied(read) { return .ended(outcome) }
-      return .fetch(try adopt())
+      return .fetch(checkpoint?.publishing == nil ? try adopt() : nil)
     } catch {
       return .ended(read.isWanted ? .failed(error.failure) : .stopped)
     }
@@ -123,6 +123,7 @@ struct DownloadRun: Sendable {
   private func occupied(_ read: WholeRead) throws(StorageError) -> DownloadOutcome? {
     let volume = try context.root.storage.volume(destination.root)
     try volume.check()
+    try volume.checkParent(of: destination)
     let isThere = try volume.hasFile(at: destination, orLink: spec.ifExists == .replace)
     guard isThere, spec.ifExists != .replace else { return nil }
     guard spec.ifExists == .skip else {

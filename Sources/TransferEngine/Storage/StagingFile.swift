@@ -89,9 +89,11 @@ package final class StagingFile: Sendable {
     changes.add(1, ordering: .releasing)
   }
 
-  /// Copies `range` of `source` to the same place. Returns where it ended, which is earlier only if `source` ends there.
-  func copy(_ range: Range<Int64>, from source: borrowing FileDescriptor) throws(StorageError) -> Int64 {
-    let end = try attempt { file throws(SystemError) in try file.copy(range, from: source) }
+  /// Copies `range` of `source` to the same place, while `goesOn` says so.
+  func copy(
+    _ range: Range<Int64>, from source: borrowing FileDescriptor, while goesOn: () throws(SystemError) -> Bool
+  ) throws(StorageError) -> CopyEnd {
+    let end = try attempt { file throws(SystemError) in try file.copy(range, from: source, while: goesOn) }
     changes.add(1, ordering: .releasing)
     return end
   }

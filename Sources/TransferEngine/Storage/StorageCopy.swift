@@ -150,7 +150,7 @@ private final class StorageCopyRun: @unchecked Sendable {
       let range = done..<min(size, done + portion)
       try await waitForRate()
       try await takeShare(of: range.count)
-      try await onFiles { try source.copy(range, to: file) }
+      try await onFiles { [ledger] in try source.copy(range, to: file) { ledger.mayWrite } }
       bucket?.take(range.count, now: Clocks.boottime())
       root.metrics.moved(range.count, .copy, .storage)
       done = range.upperBound

@@ -161,6 +161,15 @@ extension Volume {
       crossesMounts: crossesMounts)
   }
 
+  /// Throws if no file can be moved to `destination`, because something else is mounted there. Blocks.
+  func checkParent(of destination: StorageURL) throws(StorageError) {
+    do throws(SystemError) {
+      _ = try parent(of: destination, crossesMounts: false)
+    } catch {
+      if error.errno != ENOENT { throw StorageError(error, storage: name) }
+    }
+  }
+
   /// Opens the directory of `destination`, and creates missing directories durably.
   private func openParent(of destination: StorageURL) throws(SystemError) -> FileDescriptor {
     do throws(SystemError) {

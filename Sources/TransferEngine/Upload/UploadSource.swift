@@ -145,10 +145,18 @@ final class StorageSource: UploadSource {
     return true
   }
 
-  /// Copies a part to the same place in `file`. Blocks.
-  func copy(_ range: Range<Int64>, to file: StagingFile) throws {
-    guard try file.copy(range, from: self.file) == range.upperBound else { throw UploadSourceChanged() }
-    try checkFile()
+  /// Copies a part to the same place in `file`. No other version is written, also by a run that has lost its task and
+  /// does not know it: its successor's file has the bytes of this one. Blocks.
+  func copy(_ range: Range<Int64>, to file: StagingFile, while mayWrite: () -> Bool) throws {
+    let end = try file.copy(range, from: self.file) { () throws(SystemError) in
+      let now = UploadIdentity(try self.file.status())
+      return mayWrite() && now == identity
+    }
+    switch end {
+    case .reached(range.upperBound): try checkFile()
+    case .reached: throw UploadSourceChanged()
+    case .unreadable(let error): throw error
+    }
   }
 
   private func checkFile() throws {

@@ -77,8 +77,9 @@ extension DownloadMachine {
     case .ranges(var ranges):
       if isStale { (ranges.resolved, ranges.expired) = (nil, nil) }
       guard !ranges.version.isResumable else { return .ranges(ranges) }
+      // Nothing of it can be resumed, and the range of a first request must come within minutes.
       return .probing(
-        Probe(generation: work.subject.nextGeneration, wasAdmitted: ranges.resolved != nil))
+        Probe(generation: work.subject.nextGeneration, question: .whole, wasAdmitted: ranges.resolved != nil))
     case .whole:
       return .probing(Probe(generation: work.subject.nextGeneration, question: .whole, wasAdmitted: !isStale))
     case .comparing where failure.code == .fetchesDiffer:

@@ -129,6 +129,8 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   /// Keeps only the response's first `count` bytes from now on.
   func shorten(to count: Int64) {
     wanted = count
+    // Another request fetches what is gathered behind it.
+    filled = min(filled, Int(max(0, count - received)))
     target?.left = max(0, count - received - Int64(filled))
   }
 

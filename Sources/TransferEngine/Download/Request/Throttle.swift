@@ -33,6 +33,9 @@ final class Throttle: @unchecked Sendable {
     share.onGrant = { [weak self] in self?.resumeWaiting() }
   }
 
+  /// Whether bytes wait for a limit now.
+  var holds: Bool { !waiting.isEmpty }
+
   /// Whether there is any limit.
   var isLimited: Bool { bucket != nil || limiter != nil }
 

@@ -73,8 +73,13 @@ final class StagingWriter: @unchecked Sendable {
     root.loop.task { [self] in
       let result = await create(generation: generation, size: size, removing: old?.file)
       new.opened(result)
-      // The run may have ended in the meantime. Then nothing more may happen.
-      guard staged === new, !isClosed else { return }
+      guard staged === new, !isClosed else {
+        // The run, or the generation, has ended in the meantime. Nothing names the file.
+        if case .success(let file) = result {
+          _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
+        }
+        return
+      }
       switch result {
       case .success(let file): opened(new, file)
       case .failure(let error): owner?.stagingFailed(failure(for: error))
@@ -120,7 +125,13 @@ final class StagingWriter: @unchecked Sendable {
       guard ledger.mayWrite else { throw StorageError(.other, "the task has another owner") }
       if let old { try old.volume.discard(old.name) }
       let file = try storage.create(for: destination, name: name)
-      if let size { try file.reserve(size) }
+      do throws(StorageError) {
+        if let size { try file.reserve(size) }
+      } catch {
+        // It may have got a part of the space.
+        try? file.volume.discard(name)
+        throw error
+      }
       return file
     }
   }
