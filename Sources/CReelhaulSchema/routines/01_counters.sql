@@ -87,6 +87,7 @@ begin
   end if;
   perform pass_gate();
   perform ensure_buckets(scopes, kinds);
+  perform from bucket where scope = 'kind' order by id for no key update;
 
   -- A kind that got a former name back is the present one again.
   update bucket set counts_as = null where scope = 'kind' and name = any(present_names) and counts_as is not null;

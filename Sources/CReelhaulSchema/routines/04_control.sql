@@ -94,10 +94,25 @@ exception when lock_not_available then
   return false;
 end $$;
 
--- Creates the missing partitions of the inbox and drops old ones: the ids of commands are kept for 16 days. A command
--- may be read again from Kafka's log as long as that keeps it: for seven days, and until its segment ends, which by
--- default is another seven. A reader of the inbox, such as a dump, delays nothing: a partition is attached beside it, and
--- dropped another day.
+-- Drops old partitions of the inbox: the ids of commands are kept for 16 days. A command may be read again from Kafka's log
+-- as long as that keeps it: for seven days, and until its segment ends, which by default is another seven. A reader of the
+-- inbox, such as a dump, delays nothing: the partition is dropped another time.
+--
+-- Must be a transaction of its own: it locks the whole inbox, which others lock after tasks.
+create function drop_old_inbox() returns void language plpgsql as $$
+declare
+  name text;
+begin
+  for name in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'command_inbox'::regclass
+       and c.relname < inbox_partition((now() at time zone 'utc')::date - 16)
+  loop
+    exit when not drop_inbox_partition(name);
+  end loop;
+end $$;
+
+-- Creates the missing partitions of the inbox. A reader delays nothing: they are attached beside it.
 create function tend_inbox() returns void language plpgsql as $$
 declare
   today date := (now() at time zone 'utc')::date;
@@ -113,12 +128,6 @@ begin
     continue when to_regclass(name) is not null;
     execute format('create table %I (like command_inbox including all)', name);
     execute format('alter table command_inbox attach partition %I for values from (%L) to (%L)', name, day, day + 1);
-  end loop;
-  for name in
-    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent = 'command_inbox'::regclass and c.relname < inbox_partition(today - 16)
-  loop
-    exit when not drop_inbox_partition(name);
   end loop;
   delete from operation where finished_at < now() - interval '30 days';
   -- The topic of the dead letters keeps them for 90 days, unless an operator has set another time.

@@ -139,6 +139,9 @@ begin
       kinds := kinds || part.id;
     end if;
   end loop;
+  if kinds = '{}' then
+    return;
+  end if;
   select coalesce(array_agg(b.id), '{}'), array_agg(b.run_limit - b.used) into storages, rooms
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
     join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit where w.id = claimer;
