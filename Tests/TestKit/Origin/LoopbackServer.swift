@@ -74,6 +74,9 @@ final class LoopbackServer: Sendable {
       let socket = LoopbackPort.accept(listener)
       if socket < 0, errno == EINTR || errno == ECONNABORTED { continue }
       guard socket >= 0 else { return }
+      // A head and its body are two segments, and the second would wait for the client's delayed acknowledgement.
+      var isAtOnce: Int32 = 1
+      setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &isAtOnce, socklen_t(MemoryLayout<Int32>.size))
       let ended = state.withLock { state in
         guard !state.isClosed else {
           Glibc.close(socket)
