@@ -179,6 +179,37 @@ import WorkerCore
     }
   }
 
+  @Test("a 404 that does not come from the store proves no deletion") func gateway() async throws {
+    try await RemoteDeleteBench.run { bench in
+      let page = StoreFault.status(404, body: "<html>no such page</html>")
+      for bytes in [Array("film".utf8), []] {
+        bench.server.put("films/a.mp4", bytes: bytes)
+        for operations: Set<StoreOperation> in [
+          [.headObject], [.deleteObject], [.headObject, .getObject], [.deleteObject, .getObject],
+        ] {
+          bench.server.script { operations.contains($0.operation) ? [page] : [] }
+          let failure = failure(await bench.deleteS3("films/a.mp4"))
+          #expect(failure?.code == .http(404) && failure?.class == .retry, "\(operations)")
+          #expect(bench.server.objects.count == 1)
+        }
+      }
+      // It is gone, and the store itself says so.
+      bench.server.always(.deleteObject, .statusAfterApplying(404), .header("Content-Length", "0"))
+      #expect(await bench.deleteS3("films/a.mp4") == output(0, #"{"files":1,"bytes":0}"#))
+      #expect(bench.server.objects.isEmpty)
+      // Of a folder, it is tried again.
+      for number in 0..<3 { bench.server.put("films/a/\(number)", bytes: [1]) }
+      bench.server.script { request in
+        switch request.operation {
+        case .deleteObjects: [.status(501)]
+        case .deleteObject: request.ordinal == 7 ? [page] : []
+        default: []
+        }
+      }
+      #expect(await bench.deleteS3("films/a/", recursively: true) == output(3, #"{"files":3,"bytes":3}"#))
+    }
+  }
+
   @Test("a version is deleted, and the other versions stay") func version() async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.options.hasVersions = true

@@ -34,6 +34,7 @@ extension RemoteDeletion {
       (size, tag) = (head["content-length"].flatMap { Int64($0) }, head["etag"])
     } catch let error as S3Error {
       guard error.status != 404 else {
+        try await checkAbsence(call, client)
         try await checkBucket(client)
         guard place.versionID != nil, spec.expect.bytes == nil else { return .absent }
         // Some stores show no delete marker, and some know no versions at all.
@@ -68,7 +69,25 @@ extension RemoteDeletion {
     return Result(files: 1, bytes: size)
   }
 
-  /// The answer to a HEAD does not say whether the object or the whole bucket is missing.
+  /// Throws unless the store itself says that the object is not there. A 404 without the store's word for it, as every
+  /// one to a HEAD, may come from a gateway before the store.
+  private func checkAbsence(_ call: S3Client.Call, _ client: S3Client) async throws {
+    var look = call
+    look.method = .get
+    look.headers = spec.headers + [HeaderField(name: "Range", value: "bytes=0-0")]
+    do {
+      _ = try await client.send(look)
+    } catch let error as S3Error where error.isAboutAbsentKey {
+      return
+    } catch let error as S3Error where error.isMute404 || error.status == 416 {
+      // The store has not been asked, or the object is empty.
+    }
+    throw TaskFailure(
+      code: .http(404), message: "\(client.place(call.key)): status 404 does not say that the object is not there",
+      class: .retry)
+  }
+
+  /// Not every store says with its word for an absent object that the whole bucket is missing.
   private func checkBucket(_ client: S3Client) async throws {
     do {
       _ = try await client.send(S3Client.Call(method: .head))
@@ -86,6 +105,9 @@ extension RemoteDeletion {
     do {
       return try await client.send(call)
     } catch let error as S3Error where error.isAboutAbsentKey {
+      return nil
+    } catch let error as S3Error where error.isMute404 {
+      try await checkAbsence(call, client)
       return nil
     }
   }
@@ -292,7 +314,8 @@ extension RemoteDeletion {
 
 extension S3Error {
   /// Some stores answer so to a deletion of what is not there.
-  fileprivate var isAboutAbsentKey: Bool {
-    ["NoSuchKey", "NoSuchVersion"].contains(code) || code == nil && status == 404
-  }
+  fileprivate var isAboutAbsentKey: Bool { ["NoSuchKey", "NoSuchVersion"].contains(code) || losesUpload }
+
+  /// As a gateway's page.
+  fileprivate var isMute404: Bool { status == 404 && code == nil }
 }
