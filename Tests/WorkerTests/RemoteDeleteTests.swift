@@ -240,6 +240,22 @@ import WorkerCore
     }
   }
 
+  @Test("a version that nobody may look at stays where the store may know no versions") func unseenVersion()
+    async throws
+  {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.options.ignoresVersions = true
+      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
+      bench.server.always(.headObject, .status(403))
+      let failure = failure(await bench.deleteS3("films/a.mp4?versionId=v1"))
+      #expect(failure?.code == .http(403) && failure?.class == .fail)
+      #expect(bench.server.exchanges(.deleteObject).isEmpty && bench.server.objects["films/a.mp4"] != nil)
+      #expect(await bench.deleteS3("films/a.mp4?versionId=null") == output(0, #"{"files":1}"#))
+      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
+      #expect(await bench.deleteS3("films/a.mp4") == output(0, #"{"files":1}"#))
+    }
+  }
+
   @Test("a delete marker is deleted, also where the store shows none", arguments: [405, 404])
   func marker(status: Int) async throws {
     try await RemoteDeleteBench.run { bench in

@@ -45,9 +45,12 @@ extension RemoteDeletion {
         }
         return answer?.head["x-amz-delete-marker"] == "true" ? Result(files: 1, bytes: nil) : .absent
       }
-      // A delete marker has no head. Who may only delete gets none either; the DELETE says more if it is refused.
+      // A delete marker has no head. Who may only delete gets none either; the DELETE says more if it is refused. But a
+      // store that knows no versions would delete the object.
       let isMarker = error.status == 405 && place.versionID != nil
-      guard spec.expect.bytes == nil, isMarker || error.status == 403 else { throw error }
+      let knowsVersions = try await client.store().isAWS
+      let isUnseen = error.status == 403 && (!place.namesVersion || knowsVersions)
+      guard spec.expect.bytes == nil, isMarker || isUnseen else { throw error }
     }
     if let expected = spec.expect.bytes {
       try check(size, expected, client.place(place.key))

@@ -98,11 +98,13 @@ struct S3Object: Sendable {
 }
 
 extension S3URL {
+  /// S3 calls the version of an object `null` which was made without versions; not all stores tell it.
+  var namesVersion: Bool { versionID ?? "null" != "null" }
+
   /// Why an answer is not about the version that the URL names; nil if it is, or if the URL names none. A store that knows
   /// no versions answers with the current one.
   func otherVersion(in head: CurlHead) -> TaskFailure? {
-    // S3 calls that of an object `null` which was made without versions; not all stores tell it.
-    guard let versionID, versionID != "null", head["x-amz-version-id"] != versionID else { return nil }
+    guard namesVersion, head["x-amz-version-id"] != versionID else { return nil }
     return TaskFailure(
       code: .sourceInvalid, message: "\(self): the store does not answer with this version, but with the current one",
       class: .fail)
