@@ -312,6 +312,41 @@ import Testing
     }
   }
 
+  @Test("nothing is deleted on another host that does not show an upload there", arguments: [200, 404, 405])
+  func deletesNothingElsewhere(status: Int) async throws {
+    let other = try StoreServer()
+    defer { other.close() }
+    other.script { request in
+      switch request.operation {
+      case .tusHead: [.status(status, headers: [("Tus-Resumable", "1.0.0")])]
+      case .tusPatch: [.status(405)]
+      default: [.status(204)]
+      }
+    }
+    let place = other.url()
+    try await upload(script: { $0.operation == .tusCreate ? [.locationOnOtherHost(place)] : [] }).run { _, outcome in
+      #expect(outcome.failure?.class == .fail, "\(outcome)")
+      #expect(other.exchanges(.tusPatch).count == 1 && other.exchanges(.tusDelete).isEmpty)
+    }
+  }
+
+  @Test("an upload on another host is given up there") func givenUpElsewhere() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let other = harness.store.url(host: "localhost")
+      harness.store.script { request in
+        switch request.operation {
+        case .tusCreate: [.locationOnOtherHost(other)]
+        case .tusPatch: [.status(403)]
+        default: []
+        }
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure?.class == .fail, "\(outcome)")
+      #expect(harness.store.exchanges(.tusDelete).count == 1 && harness.store.uploads.isEmpty)
+    }
+  }
+
   @Test("a new upload without a URL is no upload") func noLocation() async throws {
     try await upload(script: { $0.operation == .tusCreate ? [.noLocation] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .badResponse, "\(outcome)")

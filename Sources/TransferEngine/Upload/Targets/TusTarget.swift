@@ -284,11 +284,20 @@ struct TusTarget: UploadTarget {
   }
 
   /// Ends uploads; false if the server refuses it for one of them. Throws ``TaskFailure`` if it cannot do it now.
+  ///
+  /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first.
   private func terminated(_ urls: [String]) async throws -> Bool {
     var isDone = true
     for url in urls {
-      let answer = try await lane.answer(
-        CurlRequest(.delete, url: url, headers: headers(for: url)), pulse: ledger.pulse)
+      var answer = try await ask(isOwn(url) ? .delete : .head, url)
+      if !isOwn(url), answer.isSuccess {
+        let isUpload = answer.head["tus-resumable"] != nil && Self.marks.contains { answer.head[$0] != nil }
+        guard isUpload else {
+          isDone = false
+          continue
+        }
+        answer = try await ask(.delete, url)
+      }
       if [403, 405].contains(answer.status) { isDone = false }
       guard answer.isSuccess || [403, 404, 405, 410].contains(answer.status) else {
         throw TaskFailure(refusing: answer.head, url: url)
@@ -297,7 +306,14 @@ struct TusTarget: UploadTarget {
     return isDone
   }
 
+  /// What tells an upload: one that is still being joined has no offset.
+  private static let marks = ["upload-offset", "upload-concat"]
+
   // MARK: Requests
+
+  private func ask(_ method: CurlRequest.Method, _ url: String) async throws -> CurlAnswer {
+    try await lane.answer(CurlRequest(method, url: url, headers: headers(for: url)), pulse: ledger.pulse)
+  }
 
   private struct Capabilities {
     var extensions: Set<String> = []
@@ -306,8 +322,7 @@ struct TusTarget: UploadTarget {
   }
 
   private func capabilities() async throws -> Capabilities {
-    let answer = try await lane.answer(
-      CurlRequest(.options, url: endpoint.text, headers: headers(for: endpoint.text)), pulse: ledger.pulse)
+    let answer = try await ask(.options, endpoint.text)
     // Servers need not tell: then what is not there is found out when it is needed.
     if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
     guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
@@ -363,8 +378,7 @@ struct TusTarget: UploadTarget {
   }
 
   private func standing(of url: String, size: Int64) async throws -> Standing {
-    let answer = try await lane.answer(
-      CurlRequest(.head, url: url, headers: headers(for: url)), pulse: ledger.pulse)
+    let answer = try await ask(.head, url)
     if [403, 404, 410].contains(answer.status) { return .unknown }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
     let length = answer.head["upload-length"].flatMap { Int64($0) }
@@ -423,9 +437,11 @@ struct TusTarget: UploadTarget {
   }
 
   private func headers(for url: String) -> [(name: String, value: String)] {
-    let own = CurlURL(url)?.isSameOrigin(as: endpoint) == true ? fields.map { ($0.name, $0.value) } : []
-    return own + [("Tus-Resumable", "1.0.0")]
+    (isOwn(url) ? fields.map { ($0.name, $0.value) } : []) + [("Tus-Resumable", "1.0.0")]
   }
+
+  /// Whether it is on the endpoint's own server.
+  private func isOwn(_ url: String) -> Bool { CurlURL(url)?.isSameOrigin(as: endpoint) == true }
 
   private func metadata(_ upload: UploadOrder) -> (name: String, value: String) {
     let pairs = [
