@@ -286,6 +286,30 @@ import Testing
     }
   }
 
+  @Test("an upload that the server has called short is not done once it is gone", arguments: [false, true])
+  func shortAndGone(isJoined: Bool) async throws {
+    try await UploadHarness.run { harness in
+      if isJoined { try Self.putLarge(harness) } else { try harness.put(Self.bytes()) }
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      harness.store.script { request in
+        guard request.operation == .tusHead else { return [] }
+        return request.ordinal == 1 ? [.offsetAhead(by: -1)] : request.ordinal <= 3 ? [.status(503)] : []
+      }
+      // A run that cannot ask changes nothing of it.
+      for code in [TaskFailure.Code.sizeMismatch, .http(503)] {
+        let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+        #expect(outcome.failure?.code == code, "\(outcome)")
+      }
+      for id in harness.store.objects.keys { harness.store.delete(id) }
+      harness.store.script { _ in [] }
+      let created = harness.store.exchanges(.tusCreate).count
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.verified == .size && outcome.object?.remark == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).count == 2 * created)
+      #expect(harness.store.objects.count == 1 && harness.store.uploads.isEmpty)
+    }
+  }
+
   // MARK: Places
 
   @Test("an upload on another host gets no header field of the task") func otherHost() async throws {

@@ -39,6 +39,8 @@ struct TusTarget: UploadTarget {
     var hasOrphan = false
     /// The upload that the others were joined to.
     var joined: String?
+    /// Whether the server has said that it lacks bytes.
+    var isShort = false
   }
 
   /// Whether an earlier creation may have left an upload.
@@ -189,7 +191,11 @@ struct TusTarget: UploadTarget {
       object.remark = Self.remark(session, and: Self.forgottenRemark)
       return object
     }
-    guard offset == upload.size else { throw Self.short(object.location ?? "", offset, upload) }
+    guard offset == upload.size else {
+      // If it is gone in the next run, it was never whole.
+      try await upload.publishing(false)
+      throw Self.short(object.location ?? "", offset, upload)
+    }
     return object
   }
 
@@ -216,16 +222,23 @@ struct TusTarget: UploadTarget {
 
   /// What became of the joined upload. Its parts are not needed any more once the server has said that it is whole.
   private func joined(_ session: Session, _ upload: UploadOrder) async throws -> UploadedObject {
+    var session = session
     let url = session.joined ?? endpoint.text
     var object = UploadedObject(size: upload.size, location: url, verified: .size)
     for number in 0..<Self.looks {
       switch try await standing(of: url, size: upload.size) {
+      case .unknown where session.isShort:
+        try await upload.publishing(false)
+        throw UploadGone()
       case .unknown:
         object.size = nil
         object.verified = .none
         object.remark = Self.remark(session, and: Self.forgottenRemark)
         return object
-      case .at(let offset) where offset < upload.size: throw Self.short(url, offset, upload)
+      case .at(let offset) where offset < upload.size:
+        session.isShort = true
+        try await upload.record(session.json)
+        throw Self.short(url, offset, upload)
       case .at:
         let isLeft = try await !removed(session.urls)
         object.remark = Self.remark(
@@ -234,6 +247,7 @@ struct TusTarget: UploadTarget {
       case .joining: try await lane.loop.sleep(for: .milliseconds(min(2000, 100 << number)))
       }
     }
+    guard !session.isShort else { throw TaskFailure.badResponse("it has no Upload-Offset any more", url: url) }
     object.size = nil
     object.verified = .none
     object.remark = Self.remark(session, and: "the server does not say whether it has joined the parts yet")
@@ -470,6 +484,7 @@ extension TusTarget.Session {
           case "again": session.isAgain = try reader.bool()
           case "orphan": session.hasOrphan = try reader.bool()
           case "joined": session.joined = try reader.string()
+          case "short": session.isShort = try reader.bool()
           default: try reader.skip()
           }
         }
@@ -489,6 +504,7 @@ extension TusTarget.Session {
         json.member("again", isAgain)
         if hasOrphan { json.member("orphan", true) }
         if let joined { json.member("joined", joined) }
+        if isShort { json.member("short", true) }
       }
     }
   }
