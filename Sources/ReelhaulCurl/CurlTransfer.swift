@@ -47,6 +47,13 @@ extension CurlTransfer {
   /// Whether the head of the answer is still to come.
   var isUnanswered: Bool { !collector.isComplete }
 
+  /// Whether the request may be sent. False ends the transfer.
+  func mayBegin() -> Bool {
+    if request.mayBegin?() ?? true { return true }
+    failure = .aborted
+    return false
+  }
+
   /// Receives one header line. False ends the transfer.
   func receive(line: UnsafeRawBufferPointer) -> Bool {
     switch collector.add(line: line) {

@@ -249,6 +249,21 @@ import Testing
     }
   }
 
+  @Test("a request that may not begin is not sent, on a new connection and on a kept one")
+  func mayNotBegin() async throws {
+    try await withClient { origin, client in
+      for sent in 0...1 {
+        var request = CurlRequest(.delete, url: origin.url("/file"))
+        request.mayBegin = { false }
+        #expect(await failure(of: request, client)?.code == .aborted)
+        #expect(origin.exchanges("/file").count == sent)
+        request.mayBegin = { true }
+        request.method = .get
+        #expect(await failure(of: request, client) == nil)
+      }
+    }
+  }
+
   @Test("a header value with a line break is refused")
   func headersCannotBeInjected() async throws {
     try await withClient { origin, client in

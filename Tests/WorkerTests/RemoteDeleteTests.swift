@@ -142,6 +142,32 @@ import WorkerCore
     }
   }
 
+  @Test("a deletion that waits for a connection is not sent once the task is lost", arguments: [false, true])
+  func lostInLine(isTus: Bool) async throws {
+    try await RemoteDeleteBench.run(hostConnections: 1) { bench in
+      let key = isTus ? "tus/7" : "put/film.mp4"
+      let gate = OriginGate()
+      bench.server.put("put/other.mp4", bytes: [1])
+      bench.server.put(key, bytes: [1])
+      bench.server.script { $0.path == "/put/other.mp4" ? [.holdAnswer(gate)] : [] }
+      let other = Task { await bench.delete("/put/other.mp4") }
+      await gate.reached()
+      let ledger = Lock<RunLedger?>(nil)
+      let run = Task {
+        await bench.delete("/\(key)", scheme: isTus ? "tus+" : "") { _ in
+        } ledger: { made in
+          ledger.withLock { $0 = made }
+        }
+      }
+      try await Task.sleep(for: .milliseconds(300))
+      ledger.withLock { $0?.disown() }
+      gate.open()
+      #expect(await run.value == .stopped)
+      _ = await other.value
+      #expect(bench.server.objects.count == 1)
+    }
+  }
+
   @Test("a run that is stopped while the server does not answer ends") func stop() async throws {
     try await RemoteDeleteBench.run { bench in
       let gate = OriginGate()
@@ -445,7 +471,7 @@ private final class RemoteDeleteBench: Sendable {
   private let credentials: String
   private let store = MemoryStore()
 
-  private init(hasRoot: Bool) throws {
+  private init(hasRoot: Bool, hostConnections: Int) throws {
     server = try StoreServer()
     directory = try TemporaryDirectory()
     let storage = Storage(roots: hasRoot ? ["default": directory.path] : [:])
@@ -458,12 +484,17 @@ private final class RemoteDeleteBench: Sendable {
     try FileDescriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600).write(json, at: 0)
     credentials = path
     roots = StorageRoots(
-      storage, loop: loop, settings: .init(permits: { _ in true }, credentials: CredentialFile(path: path)))
+      storage, loop: loop,
+      settings: .init(
+        permits: { _ in true }, credentials: CredentialFile(path: path), hostConnections: hostConnections))
     handler = DeleteHandler(roots: roots)
   }
 
-  static func run(hasRoot: Bool = true, _ body: (RemoteDeleteBench) async throws -> Void) async throws {
-    let bench = try RemoteDeleteBench(hasRoot: hasRoot)
+  static func run(
+    hasRoot: Bool = true, hostConnections: Int = StorageRoots.Settings.standardHostConnections,
+    _ body: (RemoteDeleteBench) async throws -> Void
+  ) async throws {
+    let bench = try RemoteDeleteBench(hasRoot: hasRoot, hostConnections: hostConnections)
     let result: Result<Void, any Error>
     do {
       result = .success(try await body(bench))

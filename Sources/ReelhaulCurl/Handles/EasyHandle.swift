@@ -68,7 +68,7 @@ final class EasyHandle {
     // A connection lives longer than the handle that opened it, so its end is reported to the table of sockets.
     let table = Unmanaged.passUnretained(sockets).toOpaque()
     try check(rh_easy_set_pointer(raw, CURLOPT_CLOSESOCKETDATA, table))
-    try check(rh_easy_set_pointer(raw, CURLOPT_PREREQDATA, table))
+    try check(rh_easy_set_pointer(raw, CURLOPT_PREREQDATA, context))
     try check(
       rh_easy_set_receiver(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
@@ -95,10 +95,12 @@ final class EasyHandle {
         Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().close(descriptor)
         return 0
       })
-    // If a connection is shut there, libcurl cannot send over it and uses another one.
     try check(
       rh_easy_set_prereq(raw) { context, peer, _, peerPort, localPort in
-        Unmanaged<SocketTable>.fromOpaque(context!).takeUnretainedValue().use(
+        let easy = EasyHandle.of(context)
+        guard easy.transfer?.mayBegin() == true else { return CURL_PREREQFUNC_ABORT }
+        // If a connection is shut there, libcurl cannot send over it and uses another one.
+        easy.sockets.use(
           SocketRoute(
             localPort: Int(localPort), peer: SocketName(host: String(cString: peer!), port: Int(peerPort))))
         return CURL_PREREQFUNC_OK

@@ -44,6 +44,9 @@ package struct CurlRequest: Sendable {
   /// Whether it must not be sent again by itself: libcurl repeats any request that gets no answer on a connection which
   /// it has used before, and cannot know whether it was carried out. So it gets a connection of its own.
   package var isSentOnce = false
+  /// Asked when the connection is there, before anything is sent. False ends the transfer with
+  /// ``CurlError/Code/aborted``.
+  package var mayBegin: (@Sendable () -> Bool)?
   /// Bytes that are read at once, if that is to be less than the client's ``CurlOptions/receiveBuffer``.
   package var receiveBuffer: Int?
 

@@ -14,7 +14,7 @@ extension RemoteDeletion {
   private static let rounds = 4
 
   func delete(_ place: S3URL) async throws -> Result {
-    let client = S3Client(bucket: place.bucket, root: root, credential: spec.credential, pulse: ledger.pulse)
+    let client = S3Client(bucket: place.bucket, root: root, credential: spec.credential, ledger: ledger)
     guard !place.isFolder else { return try await deleteAll(below: place.key, client) }
     do {
       return try await deleteOne(place, client)

@@ -152,8 +152,9 @@ package struct RemoteDeletion: Sendable {
     var place = url
     for _ in 0...Self.redirects {
       guard ledger.mayWrite else { throw CancellationError() }
-      let answer = try await root.lane.answer(
-        CurlRequest(method, url: place.text, headers: headers), pulse: ledger.pulse)
+      var request = CurlRequest(method, url: place.text, headers: headers)
+      request.mayBegin = { [ledger] in ledger.mayWrite }
+      let answer = try await root.lane.answer(request, pulse: ledger.pulse)
       guard (300..<400).contains(answer.status) else { return answer }
       guard [307, 308].contains(answer.status), let next = answer.head["location"].flatMap(place.resolving),
         next.isSameOrigin(as: url), !next.hasCredentials

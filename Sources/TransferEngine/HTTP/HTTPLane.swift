@@ -26,6 +26,7 @@ struct HTTPLane: Sendable {
     }
     let witness = HostWitness(request.body, handler) { hosts.served(server) }
     var request = request
+    if let body = request.body as? UploadBody { request.mayBegin = body.mayBegin }
     if request.body != nil { request.body = witness }
     let number = hosts.sent(to: server)
     defer { hosts.giveBack(server, for: name, isRelay: isRelay, after: witness.fate, of: number) }

@@ -8,15 +8,27 @@ final class S3Client: Sendable {
   private let root: StorageRoot
   private let credentialName: String?
   private let pulse: @Sendable () -> Void
+  private let mayChange: (@Sendable () -> Bool)?
   private let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
   private let clock = Lock<Int64>(0)
 
-  init(bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void) {
+  /// - Parameter mayChange: whether the run still owns its task. It is asked before each request that changes something is
+  ///   sent, which may have waited for long.
+  init(
+    bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void,
+    mayChange: (@Sendable () -> Bool)? = nil
+  ) {
     self.bucket = bucket
     self.root = root
     credentialName = credential
     self.pulse = pulse
+    self.mayChange = mayChange
+  }
+
+  /// The client of a run.
+  convenience init(bucket: String, root: StorageRoot, credential: String?, ledger: any TransferLedger) {
+    self.init(bucket: bucket, root: root, credential: credential, pulse: ledger.pulse) { ledger.mayWrite }
   }
 
   /// One request.
@@ -34,6 +46,12 @@ final class S3Client: Sendable {
     var isSentOnce = false
     /// The server may work for minutes before it answers.
     var isSlow = false
+
+    /// Whether it changes what others may have. A run that has lost its task gives up an upload that it has just begun:
+    /// nobody else knows of it.
+    fileprivate var isChange: Bool {
+      ![.get, .head].contains(method) && !(method == .delete && query.items.contains { $0.name == "uploadId" })
+    }
   }
 
   /// The answer, if it is a success. Throws ``S3Error`` for any other, and ``TaskFailure`` if there was none.
@@ -201,6 +219,7 @@ final class S3Client: Sendable {
     request.keepsPath = true
     request.isSentOnce = call.isSentOnce
     request.body = call.body?()
+    if call.isChange { request.mayBegin = mayChange }
     return request
   }
 }

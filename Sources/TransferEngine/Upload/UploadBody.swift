@@ -99,6 +99,9 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
   /// Whether its request waits for others, which read the source, while it is sent.
   var isRelay: Bool { all == nil && bodies.source.needsConnections }
 
+  /// Whether its request may be sent: an empty body is not read.
+  var mayBegin: @Sendable () -> Bool { bodies.mayWrite }
+
   /// Whether libcurl has got all bytes, so that the server may have them.
   var isSent: Bool { sent == size }
 

@@ -151,7 +151,7 @@ package struct UploadEngine: Sendable {
         parameters: parameters, ledger: ledger)
     case .s3(let s3):
       let credential = parameters.toCredential ?? spec.credential
-      let client = S3Client(bucket: s3.bucket, root: root, credential: credential, pulse: ledger.pulse)
+      let client = S3Client(bucket: s3.bucket, root: root, credential: credential, ledger: ledger)
       return S3Target(client: client, key: s3.key, parameters: parameters, sharesSource: credential == spec.credential)
     case .storage:
       throw TaskFailure(

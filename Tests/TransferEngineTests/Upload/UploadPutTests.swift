@@ -55,6 +55,26 @@ import Testing
     #expect(isThere, sourceLocation: location)
   }
 
+  @Test("an empty file that waits for a connection is not sent once the task is lost") func lostInLine() async throws {
+    try await UploadHarness.run(hostConnections: 1) { harness in
+      try harness.put([])
+      let gate = OriginGate()
+      harness.store.script { $0.path == "/put/other.mp4" ? [.holdAnswer(gate)] : [] }
+      let other = Task {
+        await harness.run(Self.spec(harness) { $0.destination = harness.store.url("/put/other.mp4") })
+      }
+      await gate.reached()
+      let ledger = UploadRecordingLedger()
+      let run = Task { await harness.run(Self.spec(harness), ledger: ledger) }
+      try await Task.sleep(for: .milliseconds(300))
+      ledger.revoke()
+      gate.open()
+      #expect(await run.value == .stopped)
+      #expect(await other.value.failure == nil)
+      #expect(harness.store.exchanges(.put).count == 1)
+    }
+  }
+
   @Test(
     "copies within a server, and those that cross, end however few connections there are", .timeLimit(.minutes(1)),
     arguments: [1, 3], ["http", "tus"])

@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -54,6 +55,29 @@ import Testing
     let isThere =
       harness.store.objects["films/film.mp4"]?.bytes == bytes && harness.store.uploads.isEmpty
     #expect(isThere, sourceLocation: location)
+  }
+
+  @Test("a run that has lost its task changes no object, and may give up what it has begun") func lostTask()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      harness.store.put("films/film.mp4", bytes: [1])
+      let root = try #require(harness.roots.any)
+      let ledger = UploadRecordingLedger()
+      ledger.revoke()
+      try await root.loop.task {
+        let client = S3Client(bucket: "films", root: root, credential: "s3", ledger: ledger)
+        for method in [CurlRequest.Method.put, .post, .delete] {
+          let call = S3Client.Call(method: method, key: "film.mp4")
+          await #expect(throws: TaskFailure.self) { try await client.send(call) }
+        }
+        #expect(harness.store.exchanges.isEmpty)
+        _ = try await client.send(S3Client.Call(method: .head, key: "film.mp4"))
+        let ending = S3Client.Call(method: .delete, key: "film.mp4", query: ["uploadId": "1"])
+        await #expect(throws: S3Error.self) { try await client.send(ending) }
+        #expect(harness.store.exchanges.count == 2)
+      }.value
+    }
   }
 
   // MARK: Small files

@@ -181,7 +181,7 @@ final class UploadSimulation: Sendable {
       target = PutTarget(url: url, lane: root.lane, method: .put, fields: [], contentType: nil, ledger: ledger)
     case .s3, .s3Small:
       target = S3Target(
-        client: S3Client(bucket: "films", root: root, credential: "s3", pulse: {}), key: "film.mp4",
+        client: S3Client(bucket: "films", root: root, credential: "s3", ledger: ledger), key: "film.mp4",
         parameters: UploadParameters())
     case .tus:
       guard let url = CurlURL(harness.store.url("/tus")) else { return .stopped }

@@ -326,7 +326,11 @@ struct TusTarget: UploadTarget {
   // MARK: Requests
 
   private func ask(_ method: CurlRequest.Method, _ url: String) async throws -> CurlAnswer {
-    try await lane.answer(CurlRequest(method, url: url, headers: headers(for: url)), pulse: ledger.pulse)
+    var request = CurlRequest(method, url: url, headers: headers(for: url))
+    // What the run of another owner goes on with is not ended. What a run gives up that has lost its task already is an
+    // upload that nobody else knows of.
+    if method == .delete, ledger.mayWrite { request.mayBegin = { [ledger] in ledger.mayWrite } }
+    return try await lane.answer(request, pulse: ledger.pulse)
   }
 
   private struct Capabilities {
@@ -360,6 +364,7 @@ struct TusTarget: UploadTarget {
     var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
     if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
     request.isSentOnce = true
+    request.mayBegin = { [ledger] in ledger.mayWrite }
     let answer = try await lane.answer(request, pulse: ledger.pulse)
     guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
