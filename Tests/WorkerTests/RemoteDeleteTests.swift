@@ -357,6 +357,19 @@ import WorkerCore
     }
   }
 
+  @Test("a listing that has only empty pages ends") func emptyPages() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.script { request in
+        guard request.operation == .listObjects else { return [] }
+        let next = request.ordinal <= 2000 ? "true</IsTruncated><NextContinuationToken>\(request.ordinal)" : "false"
+        let end = request.ordinal <= 2000 ? "</NextContinuationToken>" : "</IsTruncated>"
+        return [.status(200, body: "<ListBucketResult><IsTruncated>\(next)\(end)</ListBucketResult>")]
+      }
+      let failure = failure(await bench.deleteS3("films/a/", recursively: true))
+      #expect(failure?.code == .badResponse && failure?.class == .retry)
+    }
+  }
+
   @Test("what the store refuses to delete is named, and all the rest is deleted") func refused() async throws {
     try await RemoteDeleteBench.run { bench in
       for number in 0..<5 { bench.server.put("films/a/\(number)", bytes: [1]) }

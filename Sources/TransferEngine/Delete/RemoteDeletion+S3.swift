@@ -12,6 +12,8 @@ extension RemoteDeletion {
   private static let window = 8
   /// How often a folder is listed from its beginning until nothing is left.
   private static let rounds = 4
+  /// How many pages of a listing may follow each other without an object: a listing of them alone might never end.
+  private static let emptyPages = 1000
 
   func delete(_ place: S3URL) async throws -> Result {
     let client = S3Client(bucket: place.bucket, root: root, credential: spec.credential, ledger: ledger)
@@ -155,6 +157,7 @@ extension RemoteDeletion {
   private func round(_ prefix: String, _ client: S3Client, _ sweep: inout Sweep) async throws -> Bool {
     var token: String?
     var wasThere = false
+    var empty = 0
     let earlier = sweep.newest
     repeat {
       var query: S3Query = ["list-type": "2", "prefix": prefix, "encoding-type": "url"]
@@ -169,6 +172,11 @@ extension RemoteDeletion {
       guard page.nextToken == nil || page.nextToken != token else {
         throw TaskFailure(
           code: .badResponse, message: "\(client.place(prefix)): the store lists the same page again", class: .retry)
+      }
+      empty = page.objects.isEmpty ? empty + 1 : 0
+      guard empty <= Self.emptyPages else {
+        throw TaskFailure(
+          code: .badResponse, message: "\(client.place(prefix)): the store lists empty pages only", class: .retry)
       }
       if !page.objects.isEmpty {
         wasThere = true
