@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulSystem
 import TaskCore
 import TestKit
 import Testing
@@ -94,6 +95,40 @@ extension UploadS3Tests {
       let second = await harness.run(spec, from: ledger.last)
       #expect(second.failure == nil, "\(second)")
       try await harness.engine.abort(spec, from: #require(ledger.last))
+    }
+  }
+
+  @Test("a list of uploads to the key that does not end is not read to the end, and what is in it is not kept")
+  func endlessList() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        switch request.operation {
+        case .createUpload where request.ordinal == 1: return [.closeAfterApplying]
+        case .listUploads:
+          let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+          let uploads = (0..<1000).map { number in
+            """
+            <Upload><Key>film.mp4</Key><UploadId>\(request.ordinal)-\(number)</UploadId>\
+            <Initiated>\(begun)</Initiated></Upload>
+            """
+          }
+          let next = """
+            <IsTruncated>true</IsTruncated><NextKeyMarker>film.mp4</NextKeyMarker>\
+            <NextUploadIdMarker>\(request.ordinal)</NextUploadIdMarker>
+            """
+          let list = "<ListMultipartUploadsResult>\(next)\(uploads.joined())</ListMultipartUploadsResult>"
+          return [.status(200, body: list)]
+        case .listParts: return [.noSuchUpload]
+        default: return []
+        }
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      #expect(harness.store.exchanges(.listUploads).count == 1)
+      #expect(harness.store.exchanges(.listParts).count == 1000)
     }
   }
 

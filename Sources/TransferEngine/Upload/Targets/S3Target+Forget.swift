@@ -6,26 +6,23 @@ import TaskCore
 extension S3Target {
   /// Of a listing of the uploads to one key.
   private static let mostPages = 100
+  /// How many of the uploads to one key may have been begun at the same time. More are not looked at.
+  private static let mostUploads = 1000
 
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
     guard !plan.publishesAtOnce else { return }
-    let (open, ahead): ([S3UploadList.Upload], Int64)
+    let begun: [String]
     do {
-      (open, ahead) = try await uploads()
+      begun = try await uploads(since: milliseconds)
     } catch let error as S3Error where Self.mayNotList.contains(error.status) {
       return
     } catch {
       throw client.failure(error, key)
     }
-    // The store dates its uploads by its own clock.
-    let since = milliseconds + ahead * 1000
-    for found in open {
-      // Begun when this task was about to, and nobody has sent anything.
-      guard let initiated = found.initiated.map({ $0.microseconds / 1000 }),
-        (since - 5000...since + 60_000).contains(initiated),
-        try await isEmpty(found.uploadID)
-      else { continue }
-      try await abort(session: Session(uploadID: found.uploadID).json)
+    for uploadID in begun {
+      // Somebody else's has parts.
+      guard try await isEmpty(uploadID) else { continue }
+      try await abort(session: Session(uploadID: uploadID).json)
     }
   }
 
@@ -43,10 +40,9 @@ extension S3Target {
     }
   }
 
-  /// The open uploads to exactly this key, and the seconds by which the store's clock is ahead.
-  private func uploads() async throws -> ([S3UploadList.Upload], ahead: Int64) {
-    var uploads: [S3UploadList.Upload] = []
-    var ahead: Int64 = 0
+  /// The open uploads to exactly this key that were begun when this task was about to.
+  private func uploads(since milliseconds: Int64) async throws -> [String] {
+    var begun: [String] = []
     var next: S3UploadList.Marker?
     var pages = 0
     repeat {
@@ -57,12 +53,18 @@ extension S3Target {
       }
       let (page, head) = try await client.answer(S3UploadList.self, S3Client.Call(method: .get, query: query))
       let now = Clocks.realtimeMicroseconds() / 1_000_000
-      ahead = head["date"].flatMap(CurlDate.seconds).map { $0 - now } ?? client.clockDifference
-      uploads += page.uploads.filter { $0.key.utf8.elementsEqual(key.utf8) }
+      // The store dates its uploads by its own clock.
+      let ahead = head["date"].flatMap(CurlDate.seconds).map { $0 - now } ?? client.clockDifference
+      let since = milliseconds + ahead * 1000
+      begun += page.uploads.lazy.filter { upload in
+        guard upload.key.utf8.elementsEqual(key.utf8), let initiated = upload.initiated else { return false }
+        return (since - 5000...since + 60_000).contains(initiated.microseconds / 1000)
+      }.map(\.uploadID).prefix(Self.mostUploads - begun.count)
       next = page.next
       pages += 1
       // Those of the key itself come first; its prefix may have any number of others.
     } while next?.key.utf8.elementsEqual(key.utf8) == true && pages < Self.mostPages
-    return (uploads, ahead)
+      && begun.count < Self.mostUploads
+    return begun
   }
 }
