@@ -126,6 +126,28 @@ import WorkerCore
   }
 
   @Test(
+    "versions of one length that a server does not tell apart are not mixed", arguments: [CopyPlace.web, .tus],
+    ["W/\"0\"", "null"])
+  func equalValidators(to: CopyPlace, tag: String) async throws {
+    let versions = [Self.film, Self.another].map { version in
+      version.with { ($0.etag, $0.lastModified) = (tag, nil) }
+    }
+    for change in 2...6 {
+      try await CopyBench.run { bench in
+        bench.origin.serve(CopyBench.path, versions[0])
+        bench.origin.script(CopyBench.path) { [origin = bench.origin] request in
+          if request.number == change { origin.serve(CopyBench.path, versions[1]) }
+          return []
+        }
+        let outcome = try await bench.run(bench.spec(.web, to) { $0.ifExists = .replace })
+        #expect(outcome.output?.bytes == Self.film.size, "\(outcome)")
+        let copied = try bench.bytes(at: to)
+        #expect(versions.contains { $0.bytes == copied }, "the source changes with request \(change)")
+      }
+    }
+  }
+
+  @Test(
     "a copy whose worker dies or is stopped goes on in another worker", arguments: CopyPlace.pairs, [true, false])
   func resume(pair: (CopyPlace, CopyPlace), kills: Bool) async throws {
     let (from, to) = pair

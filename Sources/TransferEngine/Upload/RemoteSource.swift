@@ -5,8 +5,7 @@ import Synchronization
 import TaskCore
 
 /// A file of an http(s) server, or an object of a store that speaks S3, of which every read asks for its range. A file that
-/// the server does not give in ranges, or without a validator that tells its versions apart, is held in memory if it is
-/// short.
+/// the server does not give in ranges, or without a validator, is held in memory if it is short.
 final class RemoteSource: UploadSource {
   let identity: UploadIdentity
   private let server: SourceServer
@@ -60,6 +59,7 @@ final class RemoteSource: UploadSource {
   }
 
   var isHeld: Bool { held != nil }
+  var isStrong: Bool { isHeld || version.isStrong }
   var needsConnections: Bool { !isHeld }
 
   func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> {
@@ -115,7 +115,7 @@ final class RemoteSource: UploadSource {
     while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
   ) async throws -> String? {
     if let difference = identity.mismatch(expect) { return difference }
-    guard expect.hasDigest else { return nil }
+    guard expect.hasDigest || !isStrong else { return nil }
     var sha256 = DigestState(.sha256)
     var md5 = DigestState(.md5)
     var offset: Int64 = 0

@@ -13,7 +13,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var session: [UInt8]?
   /// What the server had confirmed of the file. To continue, the server is asked.
   package var done = ByteRanges()
-  /// What the check of the source has seen, if a digest is expected: all later reads, of all runs, must give the same.
+  /// What the check of the source has seen, if it was read for that: all later reads, of all runs, must give the same.
   package var checked: BlockSums?
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false

@@ -169,7 +169,7 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       try await check(source)
-    } else if spec.expect.hasDigest, !source.isHeld, earlier?.checked == nil {
+    } else if isChecked(source), earlier?.checked == nil {
       // It has changed under its validator, or a worker of an earlier version has checked it.
       try await check(source)
     }
@@ -190,6 +190,12 @@ final class UploadRun: @unchecked Sendable {
       isDoubted: state.isDoubted)
   }
 
+  /// Whether it is read once before any of it is sent, and all later reads are compared with that. Bytes that are held do
+  /// not change.
+  private func isChecked(_ source: any UploadSource) -> Bool {
+    !source.isHeld && (spec.expect.hasDigest || !source.isStrong)
+  }
+
   /// Throws if the source is not the expected one. All later reads must give what this one has.
   private func check(_ source: any UploadSource) async throws {
     let stop = Lock(false)
@@ -208,8 +214,7 @@ final class UploadRun: @unchecked Sendable {
         code: isOfSize ? .sizeMismatch : .digestMismatch, message: "\(spec.source) is not uploaded: \(difference)",
         class: .fail)
     }
-    // Bytes that are held do not change.
-    state?.checked = spec.expect.hasDigest && !source.isHeld ? sums.withLock { $0 } : nil
+    state?.checked = isChecked(source) ? sums.withLock { $0 } : nil
   }
 
   /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells

@@ -7,6 +7,8 @@ package protocol UploadSource: Sendable {
   var identity: UploadIdentity { get }
   /// Whether all its bytes are in memory, and counted: then a part needs no more of it.
   var isHeld: Bool { get }
+  /// Whether its identity tells all its versions apart. Otherwise two reads may give bytes of two versions.
+  var isStrong: Bool { get }
   /// Whether its reads are requests to a server.
   var needsConnections: Bool { get }
   /// The bytes that are best read at once: reads begin and end where such blocks do.
@@ -25,8 +27,8 @@ package protocol UploadSource: Sendable {
   func check() async throws
 
   /// The first difference from what is expected, for people; nil if there is none. Reads the whole source if a digest is
-  /// expected, lets `see` have all bytes in their order, and calls `goesOn` with every offset that it reaches: false
-  /// ends it.
+  /// expected or if it is not strong, lets `see` have all bytes in their order, and calls `goesOn` with every offset that
+  /// it reaches: false ends it.
   func mismatch(
     _ expect: Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
     while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
@@ -35,6 +37,7 @@ package protocol UploadSource: Sendable {
 
 extension UploadSource {
   package var isHeld: Bool { false }
+  package var isStrong: Bool { true }
   package var needsConnections: Bool { false }
   package var block: Int64 { 1 << 20 }
   package func whole(_ range: Range<Int64>) -> Range<Int64> { range }

@@ -94,7 +94,7 @@ package struct UploadPlan: Hashable, Sendable {
     self.isSentOnce = isSentOnce
   }
 
-  /// The blocks of which the checkpoint has checksums, if a digest is expected: they are read as a whole. Parts are
+  /// The blocks of which the checkpoint has checksums, if the source is checked: they are read as a whole. Parts are
   /// anyway. Others are small, but not so small that a checkpoint would have too many of them.
   func block(of size: Int64) -> Int64 {
     keepsParts || publishesAtOnce ? (size >> 34 + 1) << 20 : segmentSize
