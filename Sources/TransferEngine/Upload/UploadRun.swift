@@ -102,7 +102,6 @@ final class UploadRun: @unchecked Sendable {
     // Another owner may have finished what this run would end or look at.
     guard ledger.mayWrite else { throw CancellationError() }
     var order = try await prepare(source)
-    if order.mayBeThere, order.plan.isSentOnce { throw UploadRun.answerLost(at: target.location) }
     var receipts: [Int: UploadReceipt] = [:]
     var partial: [Int: Int64] = [:]
     var isTold = true
@@ -136,7 +135,7 @@ final class UploadRun: @unchecked Sendable {
       }
     }
     receipts = try await queue.run { [self] in
-      guard recordedAt + Self.recordInterval <= .now else { return }
+      guard recordedAt + Self.recordInterval <= .now, state?.done != queue.confirmed else { return }
       try await record { $0.done = queue.confirmed }
     }
     if !order.plan.publishesAtOnce {
@@ -159,7 +158,8 @@ final class UploadRun: @unchecked Sendable {
   /// Makes the state fit the source, and checks what the task expects of it.
   private func prepare(_ source: any UploadSource) async throws -> UploadOrder {
     let earlier = state
-    if earlier?.identity != source.identity {
+    let isOther = earlier?.identity != source.identity
+    if isOther {
       if let session = earlier?.session {
         try await abandon(session)
       } else if let earlier, earlier.intendedAt > 0 {
@@ -168,11 +168,10 @@ final class UploadRun: @unchecked Sendable {
       state = UploadCheckpoint(
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
-      try await check(source)
-    } else if isChecked(source), earlier?.checked == nil {
-      // It has changed under its validator, or a worker of an earlier version has checked it.
-      try await check(source)
     }
+    try checkRepeat(after: earlier)
+    // It may have changed under its validator, or a worker of an earlier version has checked it.
+    if isOther || isChecked(source) && earlier?.checked == nil { try await check(source) }
     guard let state else { throw UploadGone() }
     let source = state.checked.map { CheckedSource(source: source, sums: $0) } ?? source
     var plan = state.plan
@@ -186,8 +185,22 @@ final class UploadRun: @unchecked Sendable {
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
       ) { [ledger] in ledger.mayWrite },
       record: { [self] session in try await record { $0.session = session } },
-      publishing: { [self] isPublishing in try await record { $0.isPublishing = isPublishing } },
+      publishing: { [self] isPublishing in
+        if isPublishing || self.state?.isPublishing == true { try await record { $0.isPublishing = isPublishing } }
+      },
       isDoubted: state.isDoubted)
+  }
+
+  /// Throws if the server may have the whole file already, and would do once more what it does with it, or take another
+  /// version for the one that it has.
+  private func checkRepeat(after earlier: UploadCheckpoint?) throws {
+    guard let state, state.plan.isSentOnce else { return }
+    // Of which version it was is forgotten.
+    if ledger.beginsAnew { throw Self.answerLost(at: target.location, "the task was canceled") }
+    guard let earlier, earlier.isPublishing else { return }
+    let isOther = earlier.identity != state.identity
+    guard isOther || !target.knowsRepeats else { return }
+    throw Self.answerLost(at: target.location, isOther ? "the source has changed" : nil)
   }
 
   /// Whether it is read once before any of it is sent, and all later reads are compared with that. Bytes that are held do
@@ -276,11 +289,16 @@ final class UploadRun: @unchecked Sendable {
       if opens { giveUpLater(session) }
       throw CancellationError()
     }
+    guard !order.plan.isSentOnce else {
+      // After a cancel, a record means that the whole file may be there.
+      state?.session = session
+      return nil
+    }
     do {
       try await record {
         $0.session = session
         // Of an upload that was just opened nothing is there.
-        if opens || !order.plan.isSentOnce { $0.isPublishing = !opens }
+        $0.isPublishing = !opens
       }
     } catch {
       // The next run may not know of it. If it does, it finds out that nothing is left.

@@ -40,6 +40,10 @@ package protocol UploadTarget: Sendable {
   /// may have left, as far as it is provably its own.
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws
 
+  /// Whether the server tells a second request with the same version from a new one, where the plan says that a file is
+  /// sent once.
+  var knowsRepeats: Bool { get }
+
   /// Whether the server copies the bytes by itself, so that none comes from the worker.
   func copiesByStore(_ upload: UploadOrder) -> Bool
 
@@ -64,6 +68,8 @@ extension UploadTarget {
 
   package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
 
+  package var knowsRepeats: Bool { false }
+
   package func copiesByStore(_ upload: UploadOrder) -> Bool { false }
 
   package func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? { 0 }
@@ -80,8 +86,9 @@ package struct UploadPlan: Hashable, Sendable {
   /// Whether the bytes are at the destination as soon as they are sent, without ``UploadTarget/finish(_:session:receipts:)``.
   /// Then ``UploadTarget/begin(_:)`` leaves nothing at the server.
   package var publishesAtOnce: Bool
-  /// Whether the server may do something twice with a file that it gets twice. Then nothing is sent again once the whole
-  /// file may be there: see ``UploadOrder/publishing``.
+  /// Whether the server may do something twice with a file that it gets twice. Then nothing is recorded before the whole
+  /// file may be there, see ``UploadOrder/publishing``; and from then on nothing is sent again, but to a server that
+  /// ``UploadTarget/knowsRepeats``.
   package var isSentOnce: Bool
 
   package init(

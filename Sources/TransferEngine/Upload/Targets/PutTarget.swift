@@ -10,7 +10,8 @@ import TaskCore
 /// those of the source, or the first of them, are this task's own wherever it may have left some.
 ///
 /// A POST is not idempotent. Once the whole file has been sent, the lost answer to it ends the task for good, unless the
-/// task's own `Idempotency-Key` says that the server tells a second request from a new one.
+/// task's own `Idempotency-Key` says that the server tells a second request from a new one. That holds for the same file
+/// only: the server would answer another version as it has answered the first.
 struct PutTarget: UploadTarget {
   let url: CurlURL
   let lane: HTTPLane
@@ -20,6 +21,8 @@ struct PutTarget: UploadTarget {
   let contentType: String?
   let ledger: any TransferLedger
   private let hasSent = Lock(false)
+  /// Whether a POST of this run has brought the whole file, and nobody knows what became of it.
+  private let isInDoubt = Lock(false)
 
   private static let redirects = 5
   private static let idempotencyKey = "idempotency-key"
@@ -30,9 +33,10 @@ struct PutTarget: UploadTarget {
 
   func plan(size: Int64) async throws -> UploadPlan {
     UploadPlan(
-      segmentSize: max(1, size), parallel: 1, publishesAtOnce: true,
-      isSentOnce: method == .post && !fields.contains { $0.name.lowercased() == Self.idempotencyKey })
+      segmentSize: max(1, size), parallel: 1, publishesAtOnce: true, isSentOnce: method == .post)
   }
+
+  var knowsRepeats: Bool { fields.contains { $0.name.lowercased() == Self.idempotencyKey } }
 
   func look(_ upload: UploadOrder) async throws -> UploadedObject? {
     let there = try await look(at: url)
@@ -121,8 +125,8 @@ struct PutTarget: UploadTarget {
       if upload.ifExists != .replace, method == .put, !isPresigned {
         more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
       }
-      if method == .post, !fields.contains(where: { $0.name.lowercased() == Self.idempotencyKey }) {
-        more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.generation)\""))
+      if method == .post, !knowsRepeats {
+        more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.owner.version ?? "")\""))
       }
       let isSentOnce = upload.plan.isSentOnce
       // With the last block the file is public.
@@ -146,9 +150,11 @@ struct PutTarget: UploadTarget {
       }
       if isSentOnce, !answer.isSuccess {
         if body.isSent, UploadRun.isUntold(answer.status) {
-          throw UploadRun.answerLost(at: location, "status \(answer.status)")
+          if !knowsRepeats { throw UploadRun.answerLost(at: location, "status \(answer.status)") }
+          isInDoubt.withLock { $0 = true }
+        } else {
+          try await broughtNothing(upload)
         }
-        try await upload.publishing(false)
       }
       switch answer.status {
       case 200..<300:
@@ -214,10 +220,19 @@ struct PutTarget: UploadTarget {
     guard let failure = error as? TaskFailure else { return error }
     // An empty body is sent with the head.
     let isSent = body.isSent && (upload.size > 0 || Self.afterRequest.contains(failure.code.rawValue))
-    guard !isSent else { return UploadRun.answerLost(at: location, failure.code.rawValue) }
-    // If this cannot be recorded, the next run has the doubt.
-    try? await upload.publishing(false)
+    if isSent {
+      if !knowsRepeats { return UploadRun.answerLost(at: location, failure.code.rawValue) }
+      isInDoubt.withLock { $0 = true }
+    } else {
+      // If this cannot be recorded, the next run has the doubt.
+      try? await broughtNothing(upload)
+    }
     return failure
+  }
+
+  /// The server has not taken the file with this request; one before may have brought it.
+  private func broughtNothing(_ upload: UploadOrder) async throws {
+    if !upload.mayBeThere, !isInDoubt.withLock({ $0 }) { try await upload.publishing(false) }
   }
 
   private static let afterRequest = Set(
