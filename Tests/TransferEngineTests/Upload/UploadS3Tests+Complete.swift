@@ -201,6 +201,27 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an object that is in the way of a lost end is not called another's where nobody may look")
+  func lostCompleteRefused() async throws {
+    for (ifExists, isLost) in [(IfExists.fail, true), (.skip, true), (.fail, false)] {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        S3Conditions.learn(.honoured, of: "\(harness.store.url())/films")
+        harness.store.script { request in
+          switch request.operation {
+          case .headObject: [.status(403)]
+          case .completeUpload where isLost && request.ordinal == 1: [.closeAfterApplying]
+          case .completeUpload: [.preconditionFailed412]
+          default: []
+          }
+        }
+        let outcome = await harness.run(Self.spec { $0.ifExists = ifExists })
+        #expect(outcome.failure?.code == (isLost ? .answerLost : .destinationExists), "\(outcome)")
+        #expect(harness.store.exchanges(.createUpload).count == 1)
+      }
+    }
+  }
+
   @Test(
     "what is in the way of a small file is called another's only if it is, or if a look could tell",
     arguments: [0, 1, small])

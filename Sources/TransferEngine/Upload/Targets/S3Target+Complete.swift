@@ -120,6 +120,7 @@ extension S3Target {
           return nil
         }
         try? await abort(session: Session(uploadID: uploadID).json)
+        try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
         throw try await occupied(upload)
       case _ where error.losesUpload:
         try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
