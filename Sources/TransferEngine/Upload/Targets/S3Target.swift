@@ -260,10 +260,17 @@ struct S3Target: UploadTarget {
     }
     if object == nil {
       switch try await head() {
-      case .found(var there):
-        let isConfirmed = !upload.mayHaveMade(there) || isOf(there, receipts)
-        if !isConfirmed, try await !proves(&there, upload) { throw damaged }
-        object = there
+      case .found(var there)
+      where (there.owner == nil || upload.mayHaveMade(there)) && !isOf(there, receipts):
+        if try await proves(&there, upload) {
+          object = there
+        } else if there.owner != nil {
+          throw damaged
+        } else if session.uploadID == nil {
+          // One that does not say whose it is: somebody has replaced it at once.
+          object = receipts.first.map(Self.taken)
+        }
+      case .found(let there): object = there
       case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
       // One that several requests make was not even confirmed.
       case .absent where session.uploadID == nil: object = receipts.first.map(Self.taken)
