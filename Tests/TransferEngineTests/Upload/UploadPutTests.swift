@@ -411,10 +411,10 @@ import Testing
   }
 
   @Test("a file that must not be replaced is remarked as not guaranteed") func remark() async throws {
-    for ifExists in [IfExists.fail, .replace] {
+    for ifExists in [IfExists.fail, .skip, .replace] {
       try await upload({ $0.ifExists = ifExists }, script: { _ in [.ignoreIfNoneMatch] }).run { harness, outcome in
-        #expect((outcome.object?.remark != nil) == (ifExists == .fail), "\(outcome)")
-        #expect(harness.store.exchanges(.put).last?.request["if-none-match"] == (ifExists == .fail ? "*" : nil))
+        #expect((outcome.object?.remark != nil) == (ifExists != .replace), "\(outcome)")
+        #expect(harness.store.exchanges(.put).last?.request["if-none-match"] == (ifExists != .replace ? "*" : nil))
       }
     }
   }

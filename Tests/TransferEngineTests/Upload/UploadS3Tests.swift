@@ -273,14 +273,18 @@ import Testing
 
   // MARK: Conditions
 
-  @Test("where the store does not look at conditions, the output says so", arguments: [small, size], [false, true])
-  func remark(size: Int, ignores: Bool) async throws {
+  @Test(
+    "where the store does not look at conditions, the output says so", arguments: [small, size],
+    [(IfExists.fail, false), (.fail, true), (.skip, true)])
+  func remark(size: Int, condition: (ifExists: IfExists, ignores: Bool)) async throws {
     try await UploadHarness.run { harness in
+      let (ifExists, ignores) = condition
       let bytes = Self.bytes(size)
       try harness.put(bytes)
       harness.store.script { _ in ignores ? [.ignoreIfNoneMatch] : [] }
       for number in 0..<2 {
-        let outcome = await harness.run(Self.spec { $0.destination = "s3://films/\(number).mp4" })
+        let outcome = await harness.run(
+          Self.spec { ($0.ifExists, $0.destination) = (ifExists, "s3://films/\(number).mp4") })
         #expect(outcome.failure == nil, "\(outcome)")
         #expect((outcome.object?.remark != nil) == ignores)
         let isThere = harness.store.objects["films/\(number).mp4"]?.bytes == bytes

@@ -204,7 +204,7 @@ struct PutTarget: UploadTarget {
     var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
     object.verified =
       receipt?.verified ?? (object.size == nil ? .none : .size)
-    if upload.ifExists == .fail {
+    if upload.ifExists != .replace {
       // Not every server looks at If-None-Match, and a presigned URL does not let it be sent.
       object.remark =
         "no overwrite is not guaranteed: plain HTTP does not tell whether the server looks for a file first"

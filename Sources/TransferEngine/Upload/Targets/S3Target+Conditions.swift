@@ -89,7 +89,7 @@ extension S3Target {
   }
 
   private func overwriteRemark(_ upload: UploadOrder) async throws -> String? {
-    guard upload.ifExists == .fail, upload.replaces == nil else { return nil }
+    guard upload.ifExists != .replace, upload.replaces == nil else { return nil }
     switch try await conditions() {
     case .proven, .honoured: return nil
     case .ignored: return "no overwrite is not guaranteed: the store does not look at If-None-Match"
