@@ -99,6 +99,38 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "what came in the place of an earlier version during the upload is kept, whether or not the store looks",
+    arguments: [IfExists.fail, .skip], [true, false])
+  func formerIsReplaced(ifExists: IfExists, ignores: Bool) async throws {
+    for other: [UInt8]? in [[1, 2, 3], nil] {
+      try await UploadHarness.run { harness in
+        let spec = Self.spec { $0.ifExists = ifExists }
+        S3Conditions.learn(ignores ? .ignored : .honoured, of: "\(harness.store.url())/films")
+        try harness.put(OriginContent(seed: 9).bytes(0..<Int64(Self.size)))
+        #expect(await harness.run(spec).failure == nil)
+        unlink(harness.sourcePath)
+        try harness.put(Self.bytes())
+        let sent = harness.store.exchanges(.uploadPart).count
+        harness.store.script { [store = harness.store] request in
+          if let other, request.operation == .uploadPart, request.ordinal == sent + 2 {
+            store.put("films/film.mp4", bytes: other)
+          }
+          return ignores ? [.ignoreIfNoneMatch] : []
+        }
+        let outcome = await harness.run(spec)
+        if let other {
+          let code = ifExists == .fail ? TaskFailure.Code.destinationExists : nil
+          #expect(outcome.failure?.code == code, "\(outcome)")
+          Self.expectThere(harness, other)
+        } else {
+          #expect((outcome.object?.remark?.contains("If-Match") == true) == ignores, "\(outcome)")
+          Self.expectThere(harness)
+        }
+      }
+    }
+  }
+
   /// So many uploads have sent all their parts once.
   private static func expectSent(_ harness: UploadHarness, _ uploads: Int) {
     #expect(harness.store.exchanges(.createUpload).count == uploads)

@@ -71,7 +71,7 @@ extension S3Target {
   /// Looks once more before the object is made, where the store may not look at the condition. That it does where one
   /// request makes an object says nothing of the end of a multipart upload.
   func checkDestination(_ upload: UploadOrder, beforeJoining: Bool = false) async throws {
-    guard upload.ifExists != .replace, upload.replaces == nil else { return }
+    guard upload.ifExists != .replace else { return }
     let known = try await conditions()
     let looks = try await client.store().isAWS
     let isKept = beforeJoining ? looks : known == .proven || known == .honoured
@@ -89,11 +89,12 @@ extension S3Target {
   }
 
   private func overwriteRemark(_ upload: UploadOrder) async throws -> String? {
-    guard upload.ifExists != .replace, upload.replaces == nil else { return nil }
+    guard upload.ifExists != .replace else { return nil }
+    let field = upload.replaces == nil ? "If-None-Match" : "If-Match"
     switch try await conditions() {
     case .proven, .honoured: return nil
-    case .ignored: return "no overwrite is not guaranteed: the store does not look at If-None-Match"
-    case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at If-None-Match"
+    case .ignored: return "no overwrite is not guaranteed: the store does not look at \(field)"
+    case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at \(field)"
     }
   }
 }
