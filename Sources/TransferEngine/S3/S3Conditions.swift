@@ -6,9 +6,14 @@ enum S3Conditions {
   case proven
   /// It refused a condition that no object meets.
   case honoured
+  /// As ``honoured``, and who has asked for more may not look at the answer.
+  case unproven
   case ignored
   /// It refuses to be asked.
   case untold
+
+  /// Whether the bucket looks at conditions, as far as it is known.
+  var areLookedAt: Bool { [.proven, .honoured, .unproven].contains(self) }
 
   /// What this process has found out.
   private static let known = Lock<[String: S3Conditions]>([:])

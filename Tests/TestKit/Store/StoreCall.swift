@@ -10,7 +10,10 @@ struct StoreCall {
 
   /// The conditions of the request, unless the store ignores them.
   func precondition(_ state: StoreState, _ key: String) -> OriginResponse? {
-    faults.ignoresConditions ? nil : state.precondition(request, key)
+    guard !faults.ignoresConditions else { return nil }
+    var request = request
+    if faults.looksAtIfMatchAlone { request.headers.removeAll { $0.name == "if-none-match" } }
+    return state.precondition(request, key)
   }
 
   /// A GET's or HEAD's answer with the object, or the range asked for.

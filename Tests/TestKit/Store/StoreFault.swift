@@ -46,6 +46,8 @@ package enum StoreFault: Sendable {
 
   /// Conditions of the request are not looked at.
   case ignoreIfNoneMatch
+  /// `If-None-Match` is not looked at, and `If-Match` is.
+  case ignoreIfNoneMatchAlone
   /// A part is answered as usual and not kept.
   case dropPart
   /// The object or part is answered as usual and loses its last bytes.
@@ -95,6 +97,7 @@ package enum StoreFault: Sendable {
 // Questions to the faults of one request.
 extension [StoreFault] {
   var ignoresConditions: Bool { contains { if case .ignoreIfNoneMatch = $0 { true } else { false } } }
+  var looksAtIfMatchAlone: Bool { contains { if case .ignoreIfNoneMatchAlone = $0 { true } else { false } } }
   var ignoresCopySource: Bool { contains { if case .ignoreCopySource = $0 { true } else { false } } }
   var dropsPart: Bool { contains { if case .dropPart = $0 { true } else { false } } }
   var corrupts: Bool { contains { if case .corruptBit = $0 { true } else { false } } }

@@ -15,18 +15,25 @@ extension S3Target {
   }
 
   /// Asks a bucket once whether `If-None-Match` alone keeps an object: with the one that was just made, so that its bytes are
-  /// the same afterwards whatever the store does.
-  func proveConditions(_ upload: UploadOrder, _ call: S3Client.Call) async throws {
+  /// the same afterwards whatever the store does. Somebody may have taken or replaced it: the store looks at `If-Match`.
+  func proveConditions(_ upload: UploadOrder, _ call: S3Client.Call, made etag: String) async throws {
     guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() == .honoured else { return }
     let store = try await client.store().name
     var question = call
-    question.headers.append(HeaderField(name: "If-None-Match", value: "*"))
+    // One that this task had made before was replaced.
+    question.headers.removeAll { $0.name == "If-Match" }
+    question.headers += [HeaderField(name: "If-Match", value: etag), HeaderField(name: "If-None-Match", value: "*")]
     do {
       _ = try await client.send(question)
       S3Conditions.learn(.ignored, of: store)
-    } catch let error as S3Error {
-      if error.status == 412 { S3Conditions.learn(.proven, of: store) }
-    } catch is TaskFailure {
+    } catch let error as S3Error where error.status == 412 {
+      switch try? await head() {
+      case .found(let there) where there.etag.map(S3ETag.bare) == S3ETag.bare(etag):
+        S3Conditions.learn(.proven, of: store)
+      case .forbidden: S3Conditions.learn(.unproven, of: store)
+      default: break
+      }
+    } catch let error where error is S3Error || error is TaskFailure {
       // The next object asks again.
     }
   }
@@ -74,7 +81,7 @@ extension S3Target {
     guard upload.ifExists != .replace else { return }
     let known = try await conditions()
     let looks = try await client.store().isAWS
-    let isKept = beforeJoining ? looks : known == .proven || known == .honoured
+    let isKept = beforeJoining ? looks : known?.areLookedAt == true
     guard !isKept, let there = try await look(), there.owner?.task != upload.task else { return }
     throw try await occupied(upload)
   }
@@ -92,7 +99,7 @@ extension S3Target {
     guard upload.ifExists != .replace else { return nil }
     let field = upload.replaces == nil ? "If-None-Match" : "If-Match"
     switch try await conditions() {
-    case .proven, .honoured: return nil
+    case .proven, .honoured, .unproven: return nil
     case .ignored: return "no overwrite is not guaranteed: the store does not look at \(field)"
     case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at \(field)"
     }

@@ -232,8 +232,8 @@ struct S3Target: UploadTarget {
       isInDoubt.withLock { $0 = true }
       throw error
     }
-    if session.uploadID == nil { try await proveConditions(upload, call) }
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
+    if session.uploadID == nil { try await proveConditions(upload, call, made: etag) }
     let echoed = head["x-amz-checksum-crc32c"]
     let proof =
       if echoed == nil {
