@@ -317,7 +317,7 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
     case .part(let range, _):
       limit = Int64(range.count)
       // Arrays that grow would need twice the memory.
-      bytes.reserveCapacity(range.count)
+      bytes.reserveCapacity(min(range.count, Int(RemoteSource.longestHeld)))
     case .whole(let identity, let isDelimited):
       if !isDelimited { refusal = "does not say where the file ends" }
       if identity.size ?? 0 > limit { refusal = Self.tooLong }
