@@ -25,6 +25,8 @@ package final class PostgresStore: TaskStore {
       } catch let error as PostgresError where error.isLostRace && attempt < 10 {
         attempt += 1
       } catch let error as PostgresError {
+        // Another server may answer from now on, without the last transactions.
+        if [.connection, .commitUnknown].contains(error.code) { snapshots.withLock { $0 = RunningSnapshots() } }
         throw StoreError(error)
       } catch let error as DecodingFailure {
         throw StoreError.schema("the database contains a value that this program cannot read: \(error)")

@@ -92,7 +92,7 @@ extension RemoteDeletion {
       class: .retry)
   }
 
-  /// Not every store says with its word for an absent object that the whole bucket is missing.
+  /// Some stores say of an object that it is not there where the whole bucket is missing.
   private func checkBucket(_ client: S3Client) async throws {
     do {
       _ = try await client.send(S3Client.Call(method: .head))

@@ -98,7 +98,8 @@ struct S3Object: Sendable {
 }
 
 extension S3URL {
-  /// S3 calls the version of an object `null` which was made without versions; not all stores tell it.
+  /// Whether it names one of several versions. S3 calls that of an object `null` which was made without versions; not all
+  /// stores tell it.
   var namesVersion: Bool { versionID ?? "null" != "null" }
 
   /// Why an answer is not about the version that the URL names; nil if it is, or if the URL names none. A store that knows
