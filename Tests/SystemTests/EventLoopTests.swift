@@ -154,6 +154,15 @@ import Testing
     }
   }
 
+  @Test("a loop that ends while others wake it does not take its handles away from them") func endsBesideWork() async {
+    for _ in 0..<3000 {
+      let loop = EventLoop(name: "ending")
+      let waker = Thread(name: "waker") { for _ in 0..<20 { loop.execute {} } }
+      loop.shutdown()
+      waker.join()
+    }
+  }
+
   @Test("a repeating timer fires until it is canceled")
   func aTimerRepeatsUntilCanceled() async throws {
     try await withLoop { loop in

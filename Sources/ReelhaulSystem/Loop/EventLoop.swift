@@ -1,5 +1,7 @@
 import CReelhaulSystem
 import CReelhaulUV
+import Glibc
+import Synchronization
 
 /// One thread with one libuv loop. It is the executor of everything that shares this thread: the C handles registered
 /// on the loop, the actors bound to it, and the tasks started with ``task(_:)``.
@@ -23,6 +25,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
 
   package let name: String
   private let shared = Lock(Shared())
+  /// How many threads are about to wake the loop. Something else may wake it before they do, and let it end.
+  private let wakers = Atomic(0)
   private var local: [Work] = []
   /// Jobs of tasks with the priority `utility` or a lower one, of which a poll never waits for many.
   private var patient: ArraySlice<UnownedJob> = []
@@ -107,9 +111,12 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     let mustWake = shared.withLock { shared in
       shared.work.append(work)
       defer { shared.sleeping = false }
+      if shared.sleeping { wakers.add(1, ordering: .relaxed) }
       return shared.sleeping
     }
-    if mustWake { uv_async_send(wake.pointer) }
+    guard mustWake else { return }
+    uv_async_send(wake.pointer)
+    wakers.subtract(1, ordering: .releasing)
   }
 
   /// Runs the enqueued work before poll. Poll blocks only if no work is left.
@@ -175,6 +182,7 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   }
 
   private func closeOwnHandles() {
+    while wakers.load(ordering: .acquiring) > 0 { sched_yield() }
     wake.close()
     prepare.close()
     check.close()
