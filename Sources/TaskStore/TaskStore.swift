@@ -31,8 +31,8 @@ package protocol LeaseStore: Sendable {
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws
   /// Records the space of the worker's storages, for people to see.
   func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws
-  /// Tells what the worker knows of these hosts; nothing of others. The limits that follow hold
-  /// from the next sweep on: a worker that tells them must not wait for claims, because it has a lease to renew.
+  /// Tells what the worker knows of these hosts; nothing of others. The limits that follow hold from the next sweep on: a
+  /// worker that tells them must not wait for claims, because it has a lease to renew.
   func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
   /// The hosts whose limit follows from what workers told.
   func limitedHosts() async throws -> Set<String>

@@ -13,12 +13,12 @@ import WorkerCore
   @Test("one DELETE deletes a resource of the web, and a second run finds it absent") func web() async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))
-      #expect(await bench.delete("/put/film.mp4") == output(0, #"{"files":1}"#))
+      #expect(await bench.delete("/put/film.mp4") == .output(0, #"{"files":1}"#))
       #expect(bench.server.objects.isEmpty && bench.server.exchanges.count == 1)
       bench.server.always(.delete, .status(404))
-      #expect(await bench.delete("/put/film.mp4") == absent)
+      #expect(await bench.delete("/put/film.mp4") == .absent)
       bench.server.always(.delete, .status(410))
-      #expect(await bench.delete("/put/film.mp4") == absent)
+      #expect(await bench.delete("/put/film.mp4") == .absent)
     }
   }
 
@@ -26,21 +26,21 @@ import WorkerCore
     try await RemoteDeleteBench.run { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))
       bench.server.always(.delete, .closeAfterApplying)
-      #expect(failure(await bench.delete("/put/film.mp4"))?.class == .retry)
+      #expect((await bench.delete("/put/film.mp4")).failure?.class == .retry)
       bench.server.always(.delete, .status(404))
-      #expect(await bench.delete("/put/film.mp4") == absent)
+      #expect(await bench.delete("/put/film.mp4") == .absent)
     }
   }
 
   @Test("an expected size is compared before anything is deleted") func size() async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))
-      let other = failure(await bench.delete("/put/film.mp4") { $0.expect.bytes = 5 })
+      let other = (await bench.delete("/put/film.mp4") { $0.expect.bytes = 5 }).failure
       #expect(other?.code == .sizeMismatch && other?.class == .fail)
       #expect(bench.server.exchanges(.delete).isEmpty)
-      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == output(4, #"{"files":1,"bytes":4}"#))
+      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == .output(4, #"{"files":1,"bytes":4}"#))
       #expect(bench.server.exchanges(.delete).last?.request["if-match"] != nil)
-      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == absent)
+      #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == .absent)
     }
   }
 
@@ -48,7 +48,7 @@ import WorkerCore
     try await RemoteDeleteBench.run { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))
       bench.server.always(.delete, .status(412))
-      let failure = failure(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 })
+      let failure = (await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 }).failure
       #expect(failure?.code == .http(412) && failure?.class == .retry)
     }
   }
@@ -59,7 +59,7 @@ import WorkerCore
       for change: (inout TaskSpec) -> Void in [
         { $0.expect.sha256 = Array(repeating: 1, count: 32) }, { $0.expect.md5 = Array(repeating: 1, count: 16) },
       ] {
-        let failure = failure(await bench.delete("/put/film.mp4", change))
+        let failure = (await bench.delete("/put/film.mp4", change)).failure
         #expect(failure?.code == .parametersInvalid && failure?.class == .fail)
       }
       #expect(bench.server.exchanges.isEmpty)
@@ -73,16 +73,16 @@ import WorkerCore
         let target = bench.server.url("/put/new.mp4")
         bench.server.script { $0.path == "/put/film.mp4" ? [.redirect(to: target, status: status)] : [] }
         let outcome = await bench.delete("/put/film.mp4")
-        #expect(isFollowed ? outcome == output(0, #"{"files":1}"#) : failure(outcome)?.code == .redirectRefused)
+        #expect(isFollowed ? outcome == .output(0, #"{"files":1}"#) : outcome.failure?.code == .redirectRefused)
         #expect((bench.server.objects["put/new.mp4"] == nil) == isFollowed)
       }
       let other = try StoreServer()
       defer { other.close() }
       bench.server.always(.delete, .redirect(to: other.url("/put/film.mp4"), status: 307))
-      #expect(failure(await bench.delete("/put/film.mp4"))?.code == .redirectRefused)
+      #expect((await bench.delete("/put/film.mp4")).failure?.code == .redirectRefused)
       #expect(other.exchanges.isEmpty)
       bench.server.always(.delete, .redirect(to: bench.server.url("/put/film.mp4"), status: 308))
-      #expect(failure(await bench.delete("/put/film.mp4"))?.code == .redirectLoop)
+      #expect((await bench.delete("/put/film.mp4")).failure?.code == .redirectLoop)
     }
   }
 
@@ -95,7 +95,7 @@ import WorkerCore
   func refused(status: Int, class: TaskFailure.Class) async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.always(.delete, .status(status))
-      let failure = failure(await bench.delete("/put/film.mp4"))
+      let failure = (await bench.delete("/put/film.mp4")).failure
       #expect(failure?.class == `class` && failure?.message.contains("\(status)") == true)
     }
   }
@@ -103,13 +103,13 @@ import WorkerCore
   @Test("an upload of tus is ended, and absent afterwards") func tus() async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.put("tus/7", bytes: Array("film".utf8))
-      let wrong = failure(await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 5 })
+      let wrong = (await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 5 }).failure
       #expect(wrong?.code == .sizeMismatch)
       #expect(
-        await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 4 } == output(4, #"{"files":1,"bytes":4}"#))
+        await bench.delete("/tus/7", scheme: "tus+") { $0.expect.bytes = 4 } == .output(4, #"{"files":1,"bytes":4}"#))
       #expect(bench.server.objects.isEmpty)
       #expect(bench.server.exchanges(.tusDelete).last?.request["tus-resumable"] == "1.0.0")
-      #expect(await bench.delete("/tus/7", scheme: "tus+") == absent)
+      #expect(await bench.delete("/tus/7", scheme: "tus+") == .absent)
     }
   }
 
@@ -117,7 +117,7 @@ import WorkerCore
     try await RemoteDeleteBench.run { bench in
       bench.server.options.tusExtensions = ["creation"]
       bench.server.put("tus/7", bytes: Array("film".utf8))
-      let failure = failure(await bench.delete("/tus/7", scheme: "tus+"))
+      let failure = (await bench.delete("/tus/7", scheme: "tus+")).failure
       #expect(failure?.class == .fail && failure?.message.contains("does not end uploads") == true)
       #expect(bench.server.objects.count == 1)
     }
@@ -125,7 +125,7 @@ import WorkerCore
 
   @Test("a worker without a storage root leaves the task to another one, and says why") func noRoots() async throws {
     try await RemoteDeleteBench.run(hasRoot: false) { bench in
-      let failure = failure(await bench.delete("/put/film.mp4"))
+      let failure = (await bench.delete("/put/film.mp4")).failure
       #expect(failure?.class == .wait && failure?.message.contains("no storage root") == true)
     }
   }
@@ -177,381 +177,6 @@ import WorkerCore
       run.cancel()
       #expect(await run.value == .stopped)
       gate.open()
-    }
-  }
-}
-
-/// Deletions of objects of S3.
-@Suite struct S3DeleteTests {
-  @Test("an object is deleted, and absent afterwards") func one() async throws {
-    try await RemoteDeleteBench.run { bench in
-      for key in ["films/a.mp4", "films/../b c+d.mp4"] {
-        bench.server.put(key, bytes: Array("film".utf8))
-        #expect(
-          await bench.deleteS3(key.split(separator: " ").joined(separator: "%20"))
-            == output(4, #"{"files":1,"bytes":4}"#))
-        #expect(bench.server.objects.isEmpty)
-        #expect(await bench.deleteS3(key.split(separator: " ").joined(separator: "%20")) == absent)
-      }
-    }
-  }
-
-  @Test("a missing bucket is no absent object") func noBucket() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.buckets = ["films"]
-      #expect(await bench.deleteS3("films/a.mp4") == absent)
-      let failure = failure(await bench.deleteS3("filsm/a.mp4"))
-      #expect(failure?.code.rawValue == "s3_no_such_bucket" && failure?.class == .fail)
-    }
-  }
-
-  @Test("a 404 that does not come from the store proves no deletion") func gateway() async throws {
-    try await RemoteDeleteBench.run { bench in
-      let page = StoreFault.status(404, body: "<html>no such page</html>")
-      for bytes in [Array("film".utf8), []] {
-        bench.server.put("films/a.mp4", bytes: bytes)
-        for operations: Set<StoreOperation> in [
-          [.headObject], [.deleteObject], [.headObject, .getObject], [.deleteObject, .getObject],
-        ] {
-          bench.server.script { operations.contains($0.operation) ? [page] : [] }
-          let failure = failure(await bench.deleteS3("films/a.mp4"))
-          #expect(failure?.code == .http(404) && failure?.class == .retry, "\(operations)")
-          #expect(bench.server.objects.count == 1)
-        }
-      }
-      // It is gone, and the store itself says so.
-      bench.server.always(.deleteObject, .statusAfterApplying(404), .header("Content-Length", "0"))
-      #expect(await bench.deleteS3("films/a.mp4") == output(0, #"{"files":1,"bytes":0}"#))
-      #expect(bench.server.objects.isEmpty)
-      // Of a folder, it is tried again.
-      for number in 0..<3 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      bench.server.script { request in
-        switch request.operation {
-        case .deleteObjects: [.status(501)]
-        case .deleteObject: request.ordinal == 7 ? [page] : []
-        default: []
-        }
-      }
-      #expect(await bench.deleteS3("films/a/", recursively: true) == output(3, #"{"files":3,"bytes":3}"#))
-    }
-  }
-
-  @Test("a version is deleted, and the other versions stay") func version() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.hasVersions = true
-      let first = bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      bench.server.put("films/a.mp4", bytes: Array("second".utf8))
-      let id = try #require(first.versionID)
-      #expect(await bench.deleteS3("films/a.mp4?versionId=\(id)") == output(4, #"{"files":1,"bytes":4}"#))
-      #expect(bench.server.versions("films/a.mp4").count == 1 && bench.server.objects["films/a.mp4"]?.size == 6)
-      // A second run adds no delete marker.
-      for expected in [output(6, #"{"files":1,"bytes":6}"#), absent] {
-        #expect(await bench.deleteS3("films/a.mp4") == expected)
-        #expect(bench.server.versions("films/a.mp4").count == 2)
-      }
-    }
-  }
-
-  @Test("a store that knows no versions keeps its object if a version is to be deleted") func noVersions() async throws
-  {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.ignoresVersions = true
-      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      let failure = failure(await bench.deleteS3("films/a.mp4?versionId=v1"))
-      #expect(failure?.code == .sourceInvalid && failure?.class == .fail)
-      #expect(bench.server.exchanges(.deleteObject).isEmpty && bench.server.objects["films/a.mp4"] != nil)
-      #expect(await bench.deleteS3("films/a.mp4?versionId=null") == output(4, #"{"files":1,"bytes":4}"#))
-      bench.server.always(.deleteObject, .status(501, body: "<Error><Code>NotImplemented</Code></Error>"))
-      #expect(await bench.deleteS3("films/a.mp4?versionId=v1") == absent)
-    }
-  }
-
-  @Test("a version that nobody may look at stays where the store may know no versions") func unseenVersion()
-    async throws
-  {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.ignoresVersions = true
-      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      bench.server.always(.headObject, .status(403))
-      let failure = failure(await bench.deleteS3("films/a.mp4?versionId=v1"))
-      #expect(failure?.code == .http(403) && failure?.class == .fail)
-      #expect(bench.server.exchanges(.deleteObject).isEmpty && bench.server.objects["films/a.mp4"] != nil)
-      #expect(await bench.deleteS3("films/a.mp4?versionId=null") == output(0, #"{"files":1}"#))
-      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      #expect(await bench.deleteS3("films/a.mp4") == output(0, #"{"files":1}"#))
-    }
-  }
-
-  @Test("a delete marker is deleted, also where the store shows none", arguments: [405, 404])
-  func marker(status: Int) async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.hasVersions = true
-      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      #expect(await bench.deleteS3("films/a.mp4") == output(4, #"{"files":1,"bytes":4}"#))
-      let marker = try #require(bench.server.deleteMarkers("films/a.mp4").first)
-      bench.server.always(.headObject, .status(status))
-      #expect(await bench.deleteS3("films/a.mp4?versionId=\(marker)") == output(0, #"{"files":1}"#))
-      #expect(bench.server.objects["films/a.mp4"]?.size == 4 && bench.server.versions("films/a.mp4").count == 1)
-      bench.server.script { _ in [] }
-      #expect(await bench.deleteS3("films/a.mp4?versionId=\(marker)") == absent)
-    }
-  }
-
-  @Test("an expected size is compared, and the object is deleted only if it is still the same") func size()
-    async throws
-  {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.put("films/a.mp4", bytes: Array("film".utf8))
-      #expect(failure(await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 5 })?.code == .sizeMismatch)
-      #expect(bench.server.exchanges(.deleteObject).isEmpty)
-      bench.server.always(.deleteObject, .preconditionFailed412)
-      #expect(failure(await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 4 })?.class == .retry)
-      // A store that does not know the condition.
-      bench.server.script { $0.operation == .deleteObject && $0["if-match"] != nil ? [.status(501)] : [] }
-      #expect(await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 4 } == output(4, #"{"files":1,"bytes":4}"#))
-    }
-  }
-
-  @Test("a lost answer is a success at the next look", arguments: [false, true]) func lost(isFolder: Bool)
-    async throws
-  {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.put("films/a/b.mp4", bytes: Array("film".utf8))
-      bench.server.script { $0.method != "GET" && $0.method != "HEAD" && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
-      let first = await bench.deleteS3(isFolder ? "films/a/" : "films/a/b.mp4", recursively: isFolder)
-      // libcurl itself may have sent the request again.
-      #expect(first == output(4, #"{"files":1,"bytes":4}"#) || failure(first)?.class == .retry)
-      #expect(await bench.deleteS3(isFolder ? "films/a/" : "films/a/b.mp4", recursively: isFolder) == absent)
-    }
-  }
-
-  @Test("a folder is deleted page by page, and nothing beside it", arguments: [true, false])
-  func folder(isBulk: Bool) async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.pageSize = 7
-      let beside = ["films/talks", "films/talks2/a.mp4", "films/talk/a.mp4", "other/talks/a.mp4"]
-      for key in beside { bench.server.put(key, bytes: [1]) }
-      for number in 0..<40 { bench.server.put("films/talks/\(number) <&>é.mp4", bytes: Array("film".utf8)) }
-      bench.server.put("films/talks/", bytes: [])
-      bench.server.put("films/talks/\u{e9}.mp4", bytes: [])
-      if !isBulk { bench.server.always(.deleteObjects, .status(501)) }
-      let outcome = await bench.deleteS3("films/talks/", recursively: true)
-      #expect(outcome == output(160, #"{"files":42,"bytes":160}"#))
-      #expect(Set(bench.server.objects.keys) == Set(beside))
-      #expect(bench.server.exchanges(.deleteObjects).count == (isBulk ? 6 : 1))
-      #expect(await bench.deleteS3("films/talks/", recursively: true) == absent)
-    }
-  }
-
-  @Test("a listing with a key outside the folder deletes nothing") func outside() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.put("films/a/b.mp4", bytes: [1])
-      bench.server.put("films/c.mp4", bytes: [1])
-      let list = """
-        <ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a/b.mp4</Key><Size>1</Size></Contents>\
-        <Contents><Key>c.mp4</Key><Size>1</Size></Contents></ListBucketResult>
-        """
-      bench.server.always(.listObjects, .status(200, body: list))
-      #expect(failure(await bench.deleteS3("films/a/", recursively: true))?.code == .badResponse)
-      #expect(bench.server.objects.count == 2)
-    }
-  }
-
-  @Test("a listing that has only empty pages ends") func emptyPages() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.script { request in
-        guard request.operation == .listObjects else { return [] }
-        let next = request.ordinal <= 2000 ? "true</IsTruncated><NextContinuationToken>\(request.ordinal)" : "false"
-        let end = request.ordinal <= 2000 ? "</NextContinuationToken>" : "</IsTruncated>"
-        return [.status(200, body: "<ListBucketResult><IsTruncated>\(next)\(end)</ListBucketResult>")]
-      }
-      let failure = failure(await bench.deleteS3("films/a/", recursively: true))
-      #expect(failure?.code == .badResponse && failure?.class == .retry)
-    }
-  }
-
-  @Test("what the store refuses to delete is named, and all the rest is deleted") func refused() async throws {
-    try await RemoteDeleteBench.run { bench in
-      for number in 0..<5 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      bench.server.always(.deleteObjects, .status(501))
-      bench.server.script { request in
-        if request.operation == .deleteObjects { return [.status(501)] }
-        guard request.operation == .deleteObject, ["/films/a/1", "/films/a/3"].contains(request.path) else { return [] }
-        return [.status(403, body: "<Error><Code>AccessDenied</Code></Error>")]
-      }
-      let failure = failure(await bench.deleteS3("films/a/", recursively: true))
-      #expect(failure?.code.rawValue == "s3_access_denied" && failure?.class == .fail)
-      #expect(failure?.message.contains("s3://films/a/1") == true && failure?.message.contains("1 other") == true)
-      #expect(bench.server.objects.count == 2)
-    }
-  }
-
-  @Test("a page of which the bulk deletion always fails is deleted object by object") func brokenBulk() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.pageSize = 2
-      for number in 0..<4 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      bench.server.script { $0.operation == .deleteObjects && $0.ordinal <= 5 ? [.status(500)] : [] }
-      #expect(await bench.deleteS3("films/a/", recursively: true) == output(4, #"{"files":4,"bytes":4}"#))
-      // The other page is tried in bulk again.
-      #expect(bench.server.exchanges(.deleteObjects).count == 6)
-      #expect(bench.server.exchanges(.deleteObject).count == 2)
-    }
-  }
-
-  @Test("an object that is listed again although the store has confirmed its deletion counts once") func listedAgain()
-    async throws
-  {
-    try await RemoteDeleteBench.run { bench in
-      for number in 0..<4 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      bench.server.script {
-        $0.operation == .deleteObjects && $0.ordinal == 1 ? [.status(200, body: "<DeleteResult/>")] : []
-      }
-      #expect(await bench.deleteS3("films/a/", recursively: true) == output(4, #"{"files":4,"bytes":4}"#))
-      #expect(bench.server.objects.isEmpty)
-    }
-  }
-
-  @Test("errors of single objects that may pass are tried again") func passing() async throws {
-    try await RemoteDeleteBench.run { bench in
-      for number in 0..<3 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      let answer = """
-        <DeleteResult><Error><Key>a/1</Key><Code>InternalError</Code></Error>\
-        <Error><Key>a/2</Key><Code>SlowDown</Code></Error></DeleteResult>
-        """
-      bench.server.script { $0.operation == .deleteObjects && $0.ordinal == 1 ? [.status(200, body: answer)] : [] }
-      #expect(failure(await bench.deleteS3("films/a/", recursively: true)) == nil)
-      #expect(bench.server.objects.isEmpty)
-      // The third time the requests themselves are refused for a while.
-      for number in 0..<3 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      bench.server.script { [.slowDown(times: $0.operation == .listObjects ? 1 : 0)] }
-      #expect(await bench.deleteS3("films/a/", recursively: true) == output(3, #"{"files":3,"bytes":3}"#))
-    }
-  }
-
-  @Test("a folder has no size to compare, and needs to be deleted recursively") func words() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.put("films/a/b.mp4", bytes: [1])
-      let exact = failure(await bench.deleteS3("films/a/", recursively: true) { $0.expect.bytes = 1 })
-      #expect(exact?.code == .parametersInvalid && exact?.class == .fail)
-      #expect(failure(await bench.deleteS3("films/a/"))?.code == .parametersInvalid)
-      #expect(failure(await bench.deleteS3("films/a", recursively: true))?.code == .parametersInvalid)
-      #expect(bench.server.objects.count == 1)
-    }
-  }
-
-  @Test("a run that loses its task between two pages deletes no further page") func lostTask() async throws {
-    try await RemoteDeleteBench.run { bench in
-      bench.server.options.pageSize = 2
-      for number in 0..<6 { bench.server.put("films/a/\(number)", bytes: [1]) }
-      let gate = OriginGate()
-      bench.server.script { $0.operation == .listObjects && $0.ordinal == 2 ? [.holdAnswer(gate)] : [] }
-      let ledger = Lock<RunLedger?>(nil)
-      let run = Task {
-        await bench.delete("") {
-          $0.source = "s3://films/a/"
-          $0.credential = "s3"
-          $0.parameters = Array(#"{"recursive":true}"#.utf8)
-        } ledger: { made in
-          ledger.withLock { $0 = made }
-        }
-      }
-      _ = await bench.server.first { $0.operation == .listObjects && $0.request.ordinal == 2 }
-      ledger.withLock { $0?.disown() }
-      gate.open()
-      #expect(await run.value == .stopped)
-      #expect(bench.server.objects.count == 4)
-    }
-  }
-}
-
-private let absent = output(0, #"{"files":0,"bytes":0,"absent":true}"#)
-
-private func output(_ bytes: Int64, _ json: String) -> RunOutcome {
-  .succeeded(sha256: nil, bytes: bytes, output: Array(json.utf8))
-}
-
-private func failure(_ outcome: RunOutcome) -> TaskFailure? {
-  if case .failed(let failure) = outcome { failure } else { nil }
-}
-
-/// A handler that may reach loopback, and a store that speaks every protocol.
-private final class RemoteDeleteBench: Sendable {
-  let server: StoreServer
-  private let handler: DeleteHandler
-  private let roots: StorageRoots
-  private let loop = EventLoop(name: "delete-test")
-  private let directory: TemporaryDirectory
-  private let credentials: String
-  private let store = MemoryStore()
-
-  private init(hasRoot: Bool, hostConnections: Int) throws {
-    server = try StoreServer()
-    directory = try TemporaryDirectory()
-    let storage = Storage(roots: hasRoot ? ["default": directory.path] : [:])
-    try storage.initialise()
-    let path = "\(directory.path)/../\(UniqueID.random()).json"
-    let json = """
-      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(server.url())"},
-      "allowHTTP": true}}
-      """
-    try FileDescriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600).write(json, at: 0)
-    credentials = path
-    roots = StorageRoots(
-      storage, loop: loop,
-      settings: .init(
-        permits: { _ in true }, credentials: CredentialFile(path: path), hostConnections: hostConnections))
-    handler = DeleteHandler(roots: roots)
-  }
-
-  static func run(
-    hasRoot: Bool = true, hostConnections: Int = StorageRoots.Settings.standardHostConnections,
-    _ body: (RemoteDeleteBench) async throws -> Void
-  ) async throws {
-    let bench = try RemoteDeleteBench(hasRoot: hasRoot, hostConnections: hostConnections)
-    let result: Result<Void, any Error>
-    do {
-      result = .success(try await body(bench))
-    } catch {
-      result = .failure(error)
-    }
-    bench.server.close()
-    unlink(bench.credentials)
-    await bench.roots.close()
-    await Task.detached { [loop = bench.loop] in loop.shutdown() }.value
-    try result.get()
-  }
-
-  /// Deletes objects of the store.
-  func deleteS3(
-    _ path: String, recursively: Bool = false, _ change: (inout TaskSpec) -> Void = { _ in }
-  ) async -> RunOutcome {
-    await delete("") { spec in
-      spec.source = "s3://\(path)"
-      spec.credential = "s3"
-      if recursively { spec.parameters = Array(#"{"recursive":true}"#.utf8) }
-      change(&spec)
-    }
-  }
-
-  func delete(
-    _ path: String, scheme: String = "", _ change: (inout TaskSpec) -> Void = { _ in },
-    ledger prepare: (RunLedger) -> Void = { _ in }
-  ) async -> RunOutcome {
-    var spec = TaskSpec(id: .random(), kind: .delete, source: scheme + server.url(path))
-    change(&spec)
-    do {
-      _ = try await store.apply([.submit(spec)])
-      let boot = UniqueID.random()
-      let worker = try await store.register(
-        WorkerRegistration(boot: boot, host: "test", pid: 1, leaseSeconds: 3600, kinds: [.delete], volumes: [:]))
-      let claim = try #require(try await store.claim(worker, limit: 1, call: 1).first)
-      let lease = Lease(worker: worker, boot: boot, fence: Fence(until: .now + .seconds(3600)))
-      let ledger = RunLedger(claim: claim, lease: lease, store: StoreBatcher(store: store, loop: loop, log: quietLog))
-      prepare(ledger)
-      return await handler.run(claim, ledger: ledger)
-    } catch {
-      Issue.record(error)
-      return .stopped
     }
   }
 }

@@ -25,17 +25,6 @@ struct S3Target: UploadTarget {
   /// Whether the one request that makes the object may have been done before, without an answer to it.
   private let isInDoubt = Lock(false)
 
-  /// Nil for an object that one PUT makes.
-  struct Session {
-    var uploadID: String?
-    /// Whether the store takes checksums of parts.
-    var hasChecksums = true
-    /// Whether it makes one checksum of them, that of the whole object.
-    var isWhole = false
-    /// Whether the store copies the bytes by itself.
-    var copies = false
-  }
-
   var location: String { client.place(key) }
 
   func plan(size: Int64) async throws -> UploadPlan {
@@ -47,52 +36,6 @@ struct S3Target: UploadTarget {
     if part < least { part = ((least - 1) >> 20 + 1) << 20 }
     guard size > part else { return UploadPlan(segmentSize: max(1, size), parallel: 1, publishesAtOnce: true) }
     return UploadPlan(segmentSize: part, parallel: max(1, min(Self.parallel, Int(Self.mostHeld / part))))
-  }
-
-  /// What a store says of the key.
-  enum Look {
-    case absent
-    /// Nobody may read the object with this credential. Without the right to list the bucket, a missing one looks so too.
-    case forbidden
-    case found(UploadedObject)
-  }
-
-  func look(_ upload: UploadOrder) async throws -> UploadedObject? { try await look() }
-
-  func look() async throws -> UploadedObject? {
-    if case .found(let object) = try await head() { object } else { nil }
-  }
-
-  func head() async throws -> Look {
-    let call = S3Client.Call(
-      method: .head, key: key, headers: [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")])
-    let head: CurlHead
-    do {
-      head = try await client.send(call).head
-    } catch let error as S3Error {
-      switch error.status {
-      case 404: return .absent
-      case 403: return .forbidden
-      default: throw client.failure(error, key)
-      }
-    }
-    var object = UploadedObject(
-      size: head["content-length"].flatMap { Int64($0) }, etag: head["etag"], versionID: head["x-amz-version-id"])
-    if let task = head["x-amz-meta-reelhaul-task"].flatMap({ UniqueID($0) }) {
-      object.owner = .init(task: task, version: head["x-amz-meta-reelhaul-version"])
-    }
-    if head["x-amz-checksum-type"] == Self.wholeChecksum.value { object.checksum = head["x-amz-checksum-crc32c"] }
-    object.md5 = Self.md5(head)
-    return .found(object)
-  }
-
-  /// The MD5 of the bytes that the store has, if the entity tag is one. That of an encrypted object may look like one.
-  private static func md5(_ head: CurlHead) -> String? {
-    guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
-      head["x-amz-server-side-encryption"]?.hasPrefix("aws:kms") != true,
-      head["x-amz-server-side-encryption-customer-algorithm"] == nil
-    else { return nil }
-    return S3ETag.bare(etag).lowercased()
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
@@ -323,77 +266,6 @@ struct S3Target: UploadTarget {
     return session
   }
 
-  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
-    try await proves(&there, upload, crc32c: nil)
-  }
-
-  /// What a store tells of an object may be wrong. So one that it does not prove is read.
-  ///
-  /// - Parameter crc32c: Of the source, if it is known.
-  func proves(_ there: inout UploadedObject, _ upload: UploadOrder, crc32c known: UInt32?) async throws -> Bool {
-    guard there.size ?? upload.size == upload.size else { return false }
-    let isTold = there.checksum != nil || there.md5 != nil && known == nil
-    // It was joined of parts that were proven.
-    let isJoined = there.owner == upload.owner && !upload.plan.publishesAtOnce
-    if !isTold, !upload.isDoubted, isJoined { return true }
-    var crc = known ?? 0
-    var md5 = DigestState(.md5)
-    if known == nil {
-      try await upload.body.source.readAll {
-        crc = ReelhaulSystem.crc32c($0, continuing: crc)
-        md5.update($0)
-      }
-    }
-    if let told = there.checksum, told == S3Checksum.crc32c(crc) {
-      there.verified = .crc32c
-    } else if known == nil, there.checksum == nil, let told = there.md5, told == Hex.encode(md5.finish()) {
-      there.verified = .md5
-    } else {
-      guard try await crc32c(of: there, size: upload.size) == crc else { return false }
-      there.verified = .crc32c
-    }
-    return true
-  }
-
-  /// Reads the object; nil if it is not there any more, or shorter.
-  private func crc32c(of object: UploadedObject, size: Int64) async throws -> UInt32? {
-    var (crc, offset) = (UInt32(0), Int64(0))
-    while offset < size {
-      let end = min(size, offset + 4 << 20)
-      var call = S3Client.Call(method: .get, key: key)
-      call.headers = [HeaderField(name: "Range", value: "bytes=\(offset)-\(end - 1)")]
-      if let etag = object.etag { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
-      do {
-        let body = try await client.send(call).body
-        guard Int64(body.count) == end - offset else { return nil }
-        crc = body.withUnsafeBytes { ReelhaulSystem.crc32c($0, continuing: crc) }
-      } catch let error as S3Error {
-        guard [404, 412, 416].contains(error.status) else { throw client.failure(error, key) }
-        return nil
-      }
-      offset = end
-    }
-    return crc
-  }
-
-  /// The object of a confirmed request that made it.
-  private static func taken(_ receipt: UploadReceipt) -> UploadedObject {
-    UploadedObject(etag: receipt.etag, versionID: receipt.versionID, remark: takenRemark)
-  }
-
-  /// Whether it is the one that the store has confirmed, as its only segment.
-  private func isOf(_ there: UploadedObject, _ receipts: [UploadReceipt]) -> Bool {
-    receipts.count == 1 && receipts.first.map { S3ETag.bare($0.etag) } == there.etag.map(S3ETag.bare)
-  }
-
-  static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
-
-  /// The object, if this task has made it of this version, or of one that it does not tell.
-  func own(_ upload: UploadOrder) async throws -> UploadedObject? {
-    guard let there = try await look(), upload.mayHaveMade(there) else { return nil }
-    return there
-  }
-
   func parts(of uploadID: String) async throws -> [S3PartList.Part] {
     var parts: [S3PartList.Part] = []
     var marker: Int?
@@ -406,103 +278,5 @@ struct S3Target: UploadTarget {
       marker = page.nextMarker
     } while marker != nil && parts.count <= Self.mostParts
     return parts
-  }
-
-  /// What the object is made with. A copy of an object of S3 has what its source has, but for what the task says.
-  func objectFields(_ upload: UploadOrder) -> [HeaderField] {
-    var fields = [
-      HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
-      HeaderField(name: "x-amz-meta-reelhaul-generation", value: "\(upload.generation)"),
-      HeaderField(name: "x-amz-meta-reelhaul-version", value: upload.owner.version ?? ""),
-    ]
-    if let storageClass = parameters.storageClass {
-      fields.append(HeaderField(name: "x-amz-storage-class", value: storageClass))
-    }
-    for (name, value) in parameters.metadata.sorted(by: { $0.key < $1.key }) {
-      fields.append(HeaderField(name: "x-amz-meta-\(name)", value: value))
-    }
-    if let type = parameters.contentType { fields.append(HeaderField(name: "Content-Type", value: type)) }
-    let named = Set(fields.map { $0.name.lowercased() })
-    var found = upload.body.source.properties.filter { !named.contains($0.name) }
-    // Stores refuse more metadata than this.
-    if Self.metadataBytes(fields + found) > UploadParameters.metadataLimit { found.removeAll(where: Self.isMetadata) }
-    fields += found
-    if !fields.contains(where: { $0.name.lowercased() == "content-type" }) {
-      fields.append(HeaderField(name: "Content-Type", value: "application/octet-stream"))
-    }
-    return fields
-  }
-
-  private static func isMetadata(_ field: HeaderField) -> Bool { field.name.hasPrefix(metadataPrefix) }
-
-  private static func metadataBytes(_ fields: [HeaderField]) -> Int {
-    fields.filter(isMetadata).reduce(0) { $0 + $1.name.utf8.count - metadataPrefix.utf8.count + $1.value.utf8.count }
-  }
-
-  private static let metadataPrefix = "x-amz-meta-"
-
-  /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
-  func occupied(_ upload: UploadOrder) async throws -> any Error {
-    let there = try await look()
-    // It is looked at again, and skipped.
-    if there?.owner?.task == upload.task || there != nil && upload.ifExists == .skip { return UploadGone() }
-    return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
-  }
-
-  var damaged: TaskFailure {
-    TaskFailure(
-      code: .digestMismatch, message: "\(location): the store received other bytes than were sent", class: .retry)
-  }
-}
-
-/// The checksums of a part.
-private struct PartSums {
-  let crc: UInt32
-  let crc32c: String
-  private let md5: String?
-
-  init(_ bytes: ArraySlice<UInt8>, needsMD5: Bool) {
-    crc = bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) }
-    crc32c = S3Checksum.crc32c(crc)
-    md5 = needsMD5 ? Hex.encode(digest(.md5, of: bytes)) : nil
-  }
-
-  /// What proves that the store has these bytes; nil if nothing does.
-  func proof(etag: String, crc32c told: String?) -> UploadVerification? {
-    if let told { return told == crc32c ? .crc32c : nil }
-    return S3ETag.bare(etag).lowercased() == md5 ? .md5 : nil
-  }
-}
-
-extension S3Target.Session {
-  fileprivate init(_ json: [UInt8]) throws {
-    do throws(DecodingFailure) {
-      self = try JSONReader.read(json) { reader throws(DecodingFailure) in
-        var session = S3Target.Session()
-        try reader.object { reader, name throws(DecodingFailure) in
-          switch name {
-          case "uploadId": session.uploadID = try reader.string()
-          case "checksums": session.hasChecksums = try reader.bool()
-          case "wholeChecksum": session.isWhole = try reader.bool()
-          case "copies": session.copies = try reader.bool()
-          default: try reader.skip()
-          }
-        }
-        return session
-      }
-    } catch {
-      throw TaskFailure(code: .checkpointUnreadable, message: "the upload's session: \(error)", class: .wait)
-    }
-  }
-
-  var json: [UInt8] {
-    JSONWriter.write { json in
-      json.object { json in
-        json.member("uploadId", uploadID)
-        json.member("checksums", hasChecksums)
-        if isWhole { json.member("wholeChecksum", true) }
-        if copies { json.member("copies", true) }
-      }
-    }
   }
 }

@@ -1,0 +1,182 @@
+import ReelhaulCodec
+import ReelhaulCurl
+import ReelhaulDigest
+import ReelhaulMessages
+import TaskCore
+
+extension TusTarget {
+  private func ask(_ method: CurlRequest.Method, _ url: String) async throws -> CurlAnswer {
+    var request = CurlRequest(method, url: url, headers: headers(for: url))
+    // What the run of another owner goes on with is not ended. What a run gives up that has lost its task already is an
+    // upload that nobody else knows of.
+    if method == .delete, ledger.mayWrite { request.mayBegin = { [ledger] in ledger.mayWrite } }
+    return try await lane.answer(request, pulse: ledger.pulse)
+  }
+
+  struct Capabilities {
+    var extensions: Set<String> = []
+    var hashes: Set<String> = []
+    var largest: Int64?
+  }
+
+  func capabilities() async throws -> Capabilities {
+    let answer = try await ask(.options, endpoint.text)
+    // Servers need not tell: then what is not there is found out when it is needed.
+    if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
+    guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
+    func words(_ name: String) -> Set<String> {
+      Set((answer.head[name] ?? "").lowercased().split { $0 == "," || $0 == " " }.map(String.init))
+    }
+    guard answer.head["tus-version"] == nil || words("tus-version").contains("1.0.0") else {
+      throw TaskFailure(code: .destinationInvalid, message: "\(location) does not speak tus 1.0.0", class: .fail)
+    }
+    return Capabilities(
+      extensions: words("tus-extension"), hashes: words("tus-checksum-algorithm"),
+      largest: answer.head["tus-max-size"].flatMap { Int64($0) })
+  }
+
+  /// The URL of a new upload.
+  ///
+  /// - Parameter deadline: For one that the server makes of others: it may copy all bytes before it answers.
+  func create(
+    _ more: [(name: String, value: String)], takes deadline: Duration? = nil
+  ) async throws -> String {
+    var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
+    if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
+    request.isSentOnce = true
+    request.mayBegin = { [ledger] in ledger.mayWrite }
+    let answer = try await lane.answer(request, pulse: ledger.pulse)
+    guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
+    guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
+      !url.hasCredentials
+    else {
+      throw TaskFailure.badResponse("the new upload has no URL", url: endpoint.text)
+    }
+    guard endpoint.scheme == "http" || url.scheme == "https" else {
+      throw TaskFailure(
+        code: .redirectRefused, message: "\(location) gives its upload a URL without TLS, which is never used",
+        class: .fail)
+    }
+    return url.text
+  }
+
+  enum Standing {
+    case unknown
+    case at(Int64)
+    /// The parts are being joined: it has no offset until this is done.
+    case joining
+  }
+
+  /// Where the upload goes on; nil if the server does not know it.
+  func offset(of url: String, size: Int64) async throws -> Int64? {
+    switch try await standing(of: url, size: size) {
+    case .unknown: nil
+    case .at(let offset): offset
+    case .joining: throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
+    }
+  }
+
+  func standing(of url: String, size: Int64) async throws -> Standing {
+    let answer = try await ask(.head, url)
+    if [403, 404, 410].contains(answer.status) { return .unknown }
+    guard answer.isSuccess else { throw Self.failure(answer, url: url) }
+    let length = answer.head["upload-length"].flatMap { Int64($0) }
+    guard let text = answer.head["upload-offset"] else { return .joining }
+    guard let offset = Int64(text), offset >= 0 else {
+      throw TaskFailure.badResponse("its Upload-Offset is not a number", url: url)
+    }
+    guard length ?? size == size, offset <= size else {
+      throw TaskFailure(
+        code: .sizeMismatch,
+        message: "\(URLRedaction.redact(url)) is at \(offset) of \(length ?? size) bytes, but \(size) were to be sent",
+        class: .fail)
+    }
+    return .at(offset)
+  }
+
+  /// Where the upload goes on after a piece.
+  func next(
+    _ answer: CurlAnswer, _ piece: Range<Int64>, of segment: UploadSegment, url: String
+  ) throws -> Int64 {
+    if [404, 410].contains(answer.status) { throw UploadGone() }
+    guard answer.isSuccess else { throw Self.failure(answer, url: url) }
+    guard let told = answer.head["upload-offset"].flatMap({ Int64($0) }), told >= 0 else {
+      throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
+    }
+    guard told <= piece.upperBound - segment.range.lowerBound else {
+      throw TaskFailure(
+        code: .uploadAhead,
+        message:
+          "\(URLRedaction.redact(url)) has more bytes than were sent: somebody else writes to it, or it is wrong",
+        class: .fail)
+    }
+    let offset = segment.range.lowerBound + told
+    // It may keep whole blocks only.
+    guard offset > piece.lowerBound || piece.isEmpty else {
+      throw TaskFailure.badResponse("it kept \(told) bytes only", url: url)
+    }
+    return offset
+  }
+
+  static func failure(_ answer: CurlAnswer, url: String) -> TaskFailure {
+    var failure = TaskFailure(refusing: answer.head, url: url)
+    switch answer.status {
+    // The offset is another one, or the bytes were damaged on the way: it is asked for.
+    case 409, 460: failure.class = .retry
+    // tusd ends a request when another one asks for the same upload, as a worker may that has just lost its lease.
+    case 400 where String(decoding: answer.body, as: UTF8.self).contains("ERR_UPLOAD_INTERRUPTED"):
+      failure.class = .retry
+    // Some servers keep their lock for minutes after a connection was cut.
+    case 423: failure.retryAfter = failure.retryAfter ?? 15
+    // Often of a proxy before the server.
+    case 413: failure.message += ": smaller requests (--part-size) may be let through"
+    default: break
+    }
+    return failure
+  }
+
+  func headers(for url: String) -> [(name: String, value: String)] {
+    (isOwn(url) ? fields.map { ($0.name, $0.value) } : []) + [("Tus-Resumable", "1.0.0")]
+  }
+
+  /// Whether it is on the endpoint's own server.
+  private func isOwn(_ url: String) -> Bool { CurlURL(url)?.isSameOrigin(as: endpoint) == true }
+
+  func metadata(_ upload: UploadOrder) -> (name: String, value: String) {
+    let pairs = [
+      ("filename", name), ("filetype", parameters.contentType ?? "application/octet-stream"),
+      ("reelhaul-task", "\(upload.task)"),
+      ("reelhaul-generation", "\(upload.generation)"),
+    ]
+    let own = parameters.metadata.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+    // A name must be there once.
+    let others = pairs.filter { parameters.metadata[$0.0] == nil }
+    return ("Upload-Metadata", (others + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
+  }
+
+  /// Ends uploads; false if the server refuses it for one of them. Throws ``TaskFailure`` if it cannot do it now.
+  ///
+  /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first.
+  func terminated(_ urls: [String]) async throws -> Bool {
+    var isDone = true
+    for url in urls {
+      var answer = try await ask(isOwn(url) ? .delete : .head, url)
+      if !isOwn(url), answer.isSuccess {
+        let isUpload = answer.head["tus-resumable"] != nil && Self.marks.contains { answer.head[$0] != nil }
+        guard isUpload else {
+          isDone = false
+          continue
+        }
+        answer = try await ask(.delete, url)
+      }
+      if [403, 405].contains(answer.status) { isDone = false }
+      guard answer.isSuccess || [403, 404, 405, 410].contains(answer.status) else {
+        throw TaskFailure(refusing: answer.head, url: url)
+      }
+    }
+    return isDone
+  }
+
+  /// What tells an upload: one that is still being joined has no offset.
+  private static let marks = ["upload-offset", "upload-concat"]
+}

@@ -1,0 +1,61 @@
+import ReelhaulCodec
+import TaskCore
+
+extension TusTarget {
+  struct Session {
+    /// One URL for each segment.
+    var urls: [String] = []
+    /// `Tus-Checksum-Algorithm` that this client knows.
+    var hashes = false
+    /// Whether an upload can be given up.
+    var terminates = false
+    /// Whether a former upload of the same file may have ended, whose answer was lost.
+    var isAgain = false
+    /// Whether the answer to a creation may have been lost.
+    var hasOrphan = false
+    /// The upload that the others were joined to.
+    var joined: String?
+    /// Whether the server has said that it lacks bytes.
+    var isShort = false
+  }
+}
+
+extension TusTarget.Session {
+  init(_ json: [UInt8]) throws {
+    do throws(DecodingFailure) {
+      self = try JSONReader.read(json) { reader throws(DecodingFailure) in
+        var session = TusTarget.Session()
+        try reader.object { reader, name throws(DecodingFailure) in
+          switch name {
+          case "urls":
+            try reader.array { reader, _ throws(DecodingFailure) in session.urls.append(try reader.string()) }
+          case "hashes": session.hashes = try reader.bool()
+          case "terminates": session.terminates = try reader.bool()
+          case "again": session.isAgain = try reader.bool()
+          case "orphan": session.hasOrphan = try reader.bool()
+          case "joined": session.joined = try reader.string()
+          case "short": session.isShort = try reader.bool()
+          default: try reader.skip()
+          }
+        }
+        return session
+      }
+    } catch {
+      throw TaskFailure(code: .checkpointUnreadable, message: "the upload's session: \(error)", class: .wait)
+    }
+  }
+
+  var json: [UInt8] {
+    JSONWriter.write { json in
+      json.object { json in
+        json.member("urls", urls)
+        json.member("hashes", hashes)
+        json.member("terminates", terminates)
+        json.member("again", isAgain)
+        if hasOrphan { json.member("orphan", true) }
+        if let joined { json.member("joined", joined) }
+        if isShort { json.member("short", true) }
+      }
+    }
+  }
+}
