@@ -46,9 +46,9 @@ import Testing
     node.close()
   }
 
-  @Test("creating topics waits for another controller if the first has gone")
-  func asksAnotherControllerWhereTheFirstIsGone() async throws {
-    let node = try ScriptedNode(absentControllerFor: 5)
+  @Test("creating topics waits for another controller if the first has gone", arguments: [2, -1])
+  func asksAnotherControllerWhereTheFirstIsGone(absent: Int) async throws {
+    let node = try ScriptedNode(absentControllerFor: 5, absentController: absent)
     let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), timeout: .milliseconds(300))
     #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]).differences == [])
     #expect(node.asked.filter { $0 != .metadata } == [.createTopics, .describeConfigs])

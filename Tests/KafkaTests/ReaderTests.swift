@@ -1,3 +1,4 @@
+import CReelhaulKafka
 import ReelhaulKafka
 import ReelhaulSystem
 import TestKit
@@ -77,6 +78,31 @@ import Testing
       try await eventually("they are found") { seen.withLock { $0.last } == [] }
       await reader.close()
     }
+  }
+
+  @Test("a topic that a broker misses for a moment is read on where it was")
+  func goesOnAfterAMoment() async throws {
+    let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
+    defer { rd_kafka_destroy(client) }
+    let cluster = try #require(rd_kafka_mock_cluster_new(client, 1))
+    defer { rd_kafka_mock_cluster_destroy(cluster) }
+    rd_kafka_mock_topic_create(cluster, "t", 1, 1)
+    let seen = Lock<[[String]]>([])
+    let configuration = try KafkaConfiguration(
+      bootstrap: String(cString: rd_kafka_mock_cluster_bootstraps(cluster)),
+      observer: { if case .missing(let topics) = $0 { seen.withLock { $0.append(topics) } } })
+    let producer = try KafkaProducer(configuration)
+    try await producer.sendAll((0..<3).map { Self.message("old \($0)", partition: 0) })
+    let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .last(1))
+    #expect(try await Self.values(1, from: reader) == ["old 2"])
+    rd_kafka_mock_topic_set_error(cluster, "t", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+    try await eventually("it is missing") { seen.withLock { $0.last } == ["t"] }
+    rd_kafka_mock_topic_set_error(cluster, "t", RD_KAFKA_RESP_ERR_NO_ERROR)
+    try await eventually("it is there again") { seen.withLock { $0.last } == [] }
+    try await producer.sendAll([Self.message("new", partition: 0)])
+    #expect(try await Self.values(1, from: reader) == ["new"])
+    await reader.close()
+    await producer.close()
   }
 
   @Test("opening a reader without a broker is a retriable error")

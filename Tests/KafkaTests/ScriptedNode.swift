@@ -15,6 +15,7 @@ final class ScriptedNode: Sendable {
   private struct State {
     let unknownFor: Int
     let absentControllerFor: Int
+    let absentController: Int
     /// The requests in order, except those for versions.
     var asked: [Request] = []
     var topics: [String] = []
@@ -26,9 +27,11 @@ final class ScriptedNode: Sendable {
 
   /// - Parameters:
   ///   - unknownFor: how often settings are asked before the node knows the topics that it has created.
-  ///   - absentControllerFor: how often the cluster is asked while its controller is node 2, which does not exist.
-  init(unknownFor: Int = 0, absentControllerFor: Int = 0) throws {
-    state = Lock(State(unknownFor: unknownFor, absentControllerFor: absentControllerFor))
+  ///   - absentControllerFor: how often the cluster is asked while its controller is `absentController`: node 2 is not
+  ///     there, and -1 is none.
+  init(unknownFor: Int = 0, absentControllerFor: Int = 0, absentController: Int = 2) throws {
+    state = Lock(
+      State(unknownFor: unknownFor, absentControllerFor: absentControllerFor, absentController: absentController))
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -91,7 +94,7 @@ final class ScriptedNode: Sendable {
         answer.put(newest, bytes: 2)
       }
     case .metadata:
-      let controller = state.asked.count { $0 == .metadata } > state.absentControllerFor ? 1 : 2
+      let controller = state.asked.count { $0 == .metadata } > state.absentControllerFor ? 1 : state.absentController
       answer.put(2, bytes: 4)
       for (node, port) in [(1, Int(port)), (2, 1)] {
         answer.put(node, bytes: 4)

@@ -35,10 +35,10 @@ struct FleetServices: Sendable {
     guard options.postgres == nil else { return nil }
     say("Starting PostgreSQL in \(options.layout.postgres)")
     let directory = options.layout.postgres
-    let server = try await EmbeddedPostgres.start(directory: directory)
+    let server = try await EmbeddedPostgres.start(directory: directory, say: say)
     return ProcessSlot(
       server, name: "PostgreSQL", logFile: server.logFile, say: say,
-      restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port) })
+      restart: { try await EmbeddedPostgres.start(directory: directory, port: server.port, say: say) })
   }
 
   private static func startBroker(

@@ -42,11 +42,14 @@ package final class EmbeddedPostgres: Sendable {
     self.process = process
   }
 
-  /// Starts the server on `directory`, which is created if it is missing. Returns when the server accepts connections.
+  /// Starts the server on `directory`, which is created if it is missing. Returns when the server accepts connections:
+  /// after a crash not before it has recovered, however long this takes. Only the end of the process is a failure.
   /// `port` nil: a free port.
+  ///
+  /// - Parameter say: Is told, for people, if it takes long.
   package static func start(
     directory: String, port: Int? = nil, authentication: Authentication = .password,
-    settings: (_ major: Int) -> PostgresSettings = PostgresSettings.fleet
+    settings: (_ major: Int) -> PostgresSettings = PostgresSettings.fleet, say: (String) -> Void = { _ in }
   ) async throws -> EmbeddedPostgres {
     let cluster = try await PostgresCluster.open(directory, authentication: authentication)
     try await cluster.takeOver()
@@ -63,7 +66,7 @@ package final class EmbeddedPostgres: Sendable {
     let process = try ChildProcess(cluster.installation.postgres, arguments, options)
     let server = EmbeddedPostgres(cluster, port: port, process: process)
     do {
-      try await server.waitUntilReady()
+      try await server.waitUntilReady(say)
     } catch {
       // Also if the caller was canceled, because nobody else knows of the server.
       await server.stop(.immediate)
@@ -109,9 +112,9 @@ package final class EmbeddedPostgres: Sendable {
     _ = process.waitBlocking()
   }
 
-  private func waitUntilReady() async throws {
-    let deadline = BootInstant.now + .seconds(60)
-    while !deadline.hasPassed {
+  private func waitUntilReady(_ say: (String) -> Void) async throws {
+    var patience: BootInstant? = .now + .seconds(10)
+    while true {
       if let status = process.status {
         throw EmbeddedPostgresError("PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile))")
       }
@@ -120,8 +123,11 @@ package final class EmbeddedPostgres: Sendable {
       {
         return
       }
+      if patience?.hasPassed == true {
+        patience = nil
+        say("PostgreSQL does not accept connections yet: after a crash it recovers first. Its log: \(logFile)")
+      }
       try await Task.sleep(for: .milliseconds(10))
     }
-    throw EmbeddedPostgresError("PostgreSQL was not ready after 60 s; \(LocalFile.end(of: logFile))")
   }
 }

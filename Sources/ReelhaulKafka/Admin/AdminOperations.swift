@@ -21,7 +21,8 @@ struct AdminOperations: Sendable {
     if !missing.isEmpty {
       try patiently(since: start) { () throws(KafkaError) in
         // The metadata is asked for again, because the controller may have changed.
-        if hasAdminProtocol(try ask()) {
+        _ = try ask()
+        if hasAdminProtocol {
           try create(missing, &created)
         } else {
           try createByUse(missing)
@@ -71,17 +72,19 @@ struct AdminOperations: Sendable {
   }
 
   private func differences(_ plan: [TopicSpec], _ cluster: ClusterMetadata) throws(KafkaError) -> [TopicDifference] {
-    let settings = hasAdminProtocol(cluster) ? try settings(of: plan.map(\.name)) : nil
+    let settings = hasAdminProtocol ? try settings(of: plan.map(\.name)) : nil
     return plan.flatMap {
       TopicDifference.compare(
         $0, partitions: cluster.topics[$0.name] ?? 0, replicas: cluster.replicas[$0.name], settings: settings?[$0.name])
     }
   }
 
-  /// A cluster without a controller is the development broker, which never answers requests of the admin protocol.
-  private func hasAdminProtocol(_ cluster: ClusterMetadata) -> Bool {
-    let controller = rd_kafka_controllerid(handle.raw, 0)
-    return cluster.brokers.contains { $0.id == controller }
+  /// The development broker never answers requests of the admin protocol. Its cluster's id tells it; that of any other
+  /// cluster, which may lack a controller for a moment, is a random one.
+  private var hasAdminProtocol: Bool {
+    guard let id = rd_kafka_clusterid(handle.raw, 0) else { return true }
+    defer { rd_kafka_mem_free(handle.raw, id) }
+    return !String(cString: id).hasPrefix("mockCluster")
   }
 
   /// Adds the names of the topics that did not exist to `created`.

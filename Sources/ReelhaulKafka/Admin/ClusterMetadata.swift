@@ -13,6 +13,8 @@ package struct ClusterMetadata: Hashable, Sendable {
   package let topics: [String: Int]
   /// The smallest number of replicas of a topic's partitions, for each topic.
   package let replicas: [String: Int]
+  /// The topics of which the cluster cannot say now whether they exist.
+  package let unsure: Set<String>
 
   /// Asks the cluster, and blocks for up to `milliseconds`. On a cluster that creates topics on first use, asking for
   /// one topic creates it.
@@ -27,16 +29,20 @@ package struct ClusterMetadata: Hashable, Sendable {
     defer { rd_kafka_metadata_destroy(answer) }
     let brokers = UnsafeBufferPointer(start: answer.pointee.brokers, count: Int(answer.pointee.broker_cnt))
     let topics = UnsafeBufferPointer(start: answer.pointee.topics, count: Int(answer.pointee.topic_cnt))
-      .filter { $0.err == RD_KAFKA_RESP_ERR_NO_ERROR }
     var (partitionCounts, replicaCounts): ([String: Int], [String: Int]) = ([:], [:])
+    var unsure: Set<String> = []
     for topic in topics {
       let name = String(cString: topic.topic)
+      guard topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+        if topic.err != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART { unsure.insert(name) }
+        continue
+      }
       let partitions = UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt))
       partitionCounts[name] = partitions.count
       replicaCounts[name] = partitions.map { Int($0.replica_cnt) }.min()
     }
     return ClusterMetadata(
       brokers: brokers.map { Broker(id: $0.id, host: String(cString: $0.host), port: Int($0.port)) },
-      topics: partitionCounts, replicas: replicaCounts)
+      topics: partitionCounts, replicas: replicaCounts, unsure: unsure)
   }
 }

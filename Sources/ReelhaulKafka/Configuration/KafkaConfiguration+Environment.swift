@@ -27,7 +27,7 @@ extension KafkaConfiguration {
       throw KafkaError(
         code: .invalidArgument,
         message: "\(prefix)SECURITY_PROTOCOL is \(security): \(prefix)SASL_MECHANISM must name the mechanism "
-          + "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or GSSAPI for Kerberos)")
+          + "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or GSSAPI for Kerberos)")
     }
     return try KafkaConfiguration(bootstrap: bootstrap, properties: properties, observer: observer)
   }

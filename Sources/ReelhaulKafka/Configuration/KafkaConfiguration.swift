@@ -65,6 +65,8 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "metadata.broker.list": "the bootstrap servers have their own setting",
     "enable.auto.commit": "offsets are committed when the work is done",
     "enable.auto.offset.store": "offsets are committed when the work is done",
+    "auto.commit.enable": "offsets are committed when the work is done",
+    "auto.offset.reset": "commands that nobody has read are read from the first one on",
     "enable.partition.eof": "the end of a partition is not reported as an event",
     "partition.assignment.strategy": "all members of the group must use the same strategy",
     "allow.auto.create.topics": "`migrate` creates the topics",
@@ -76,6 +78,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "transaction.timeout.ms": "it follows from the length of the relay leader's lease",
     "isolation.level": "readers accept only committed records",
     "group.id": "the program sets the group",
+    "group.instance.id": "the members of a group would shut each other out",
     "log.queue": "the log is read from the event queue",
     "test.mock.num.brokers": "the development broker is started by `up`",
   ]
@@ -83,6 +86,10 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
   static func check(_ name: String, _ value: String) throws(KafkaError) {
     if let reason = reserved[name] {
       throw KafkaError(code: .invalidArgument, message: "Kafka property \(name) cannot be set: \(reason)")
+    }
+    // Nobody would supply its tokens, and the program would wait for the first one for ever.
+    if name.hasPrefix("sasl.mechanism"), value.uppercased() == "OAUTHBEARER" {
+      throw KafkaError(code: .invalidArgument, message: "Kafka property \(name): OAUTHBEARER is not supported")
     }
     let scratch = rd_kafka_conf_new()
     defer { rd_kafka_conf_destroy(scratch) }
