@@ -110,15 +110,13 @@ extension MemoryState {
 
   /// A run ended with its worker. The same rules stand in `end_runs`.
   private mutating func lose(_ id: UniqueID, _ task: MemoryTask) {
-    let isTrusted = [.download, .upload, .copy, .delete].contains(task.spec.kind)
-    let isCounted = !isTrusted && task.checkpointEpoch != task.machine.epoch
-    let losses = isCounted ? task.losses + 1 : 0
-    if losses >= RetryPolicy.mostLosses, task.machine.intent == nil {
-      let message =
-        "\(RetryPolicy.mostLosses) workers in a row ended, or lost contact, before the run recorded a checkpoint"
+    let losses = task.checkpointEpoch != task.machine.epoch ? task.losses + 1 : 0
+    let most = RetryPolicy.mostLosses(of: task.spec.kind)
+    if losses >= most, task.machine.intent == nil {
+      let message = "\(most) workers in a row ended, or lost contact, before the run recorded a checkpoint"
       end(id, .failed(retryIn: nil), TaskFailure(code: .lostRepeatedly, message: message, class: .fail))
-    } else if losses > 1 {
-      let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (min(losses, RetryPolicy.mostLosses) - 1)))
+    } else if losses > most - 4 {
+      let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (4 + min(losses - most, 0))))
       end(id, .released(delay: .milliseconds(125) * Int(byte)), nil)
     } else {
       end(id, .leaseExpired, nil)

@@ -51,8 +51,8 @@ package enum FailureAdvice {
     case .parametersInvalid: return "Submit a new task with right --parameters; the error names what is wrong."
     case .lostRepeatedly:
       return """
-        The logs of the workers that ran it say why they ended: a crash, or too little memory. Once the handler of \
-        "\(spec.kind.rawValue)" is mended, \(retry).
+        The logs of the workers that ran it say why they ended: a crash, or too little memory. Once that is mended, \
+        \(retry).
         """
     case .addressGivesCredentials:
       return "Check where the URL came from, and where it leads: such an address hands out a machine's credentials."

@@ -276,25 +276,30 @@ import Testing
     }
   }
 
-  @Test("a task that is lost five times in a row before its first checkpoint has failed", arguments: StoreKind.allCases)
-  func aTaskThatKillsItsWorkers(_ kind: StoreKind) async throws {
-    try await withStore(kind) { fixture in
-      let spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
+  @Test(
+    "a task that is lost five times in a row before its first checkpoint has failed, or twenty times if it is built in",
+    arguments: StoreKind.allCases, [TaskKind.noop, .download, .delete])
+  func aTaskThatKillsItsWorkers(_ store: StoreKind, its kind: TaskKind) async throws {
+    try await withStore(store) { fixture in
+      var spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
+      if kind != .noop { (spec.kind, spec.source) = (kind, "storage://default/a.mp4") }
+      if kind == .download { spec.destination = "storage://default/b.mp4" }
       try await fixture.submit(spec)
+      let most = kind == .noop ? 5 : 20
       for round in 0..<2 {
-        for loss in 1...RetryPolicy.mostLosses {
+        for loss in 1...most {
           try await lose(spec.id, fixture)
           let document = try #require(try await fixture.store.task(spec.id))
           let waits = document.runAt.map { $0 > document.createdAt } ?? false
-          guard loss == RetryPolicy.mostLosses else {
+          guard loss == most else {
             #expect(document.state == .queued && document.attempt == 0 && document.error == nil)
-            // The waits of the second, the third and the fourth loss are bytes of the id, in eighths of a second.
-            #expect(waits == (loss > 1))
+            // The waits before the last four runs are bytes of the id, in eighths of a second.
+            #expect(waits == (loss > most - 4))
             if waits { try await fixture.makeDue(spec.id) }
             continue
           }
           #expect(document.state == .failed && document.attempt == 1 && document.error?.code == .lostRepeatedly)
-          #expect(document.error?.isRetryable == false && document.error?.message.hasPrefix("5 workers") == true)
+          #expect(document.error?.isRetryable == false && document.error?.message.hasPrefix("\(most) workers") == true)
         }
         #expect(try await fixture.events(spec.id).last == .failed)
         if round == 0 { try await fixture.control(.retry, spec.id) }
@@ -310,7 +315,7 @@ import Testing
       let spec = TaskSpec.noop(UniqueID(high: 1, low: 1))
       try await fixture.submit(spec)
       for _ in 0..<3 {
-        for _ in 1..<RetryPolicy.mostLosses { try await lose(spec.id, fixture) }
+        for _ in 1..<RetryPolicy.mostLosses(of: spec.kind) { try await lose(spec.id, fixture) }
         if isRecorded {
           try await lose(spec.id, fixture) { claim in
             let recorded = try await fixture.store.checkpoint([.sample(spec.id, epoch: claim.epoch)])
@@ -325,32 +330,13 @@ import Testing
     }
   }
 
-  @Test("downloads and deletes go on at once, however often their workers die", arguments: StoreKind.allCases)
-  func workersThatDieDelayNoDownload(_ kind: StoreKind) async throws {
-    for its in [TaskKind.download, .delete] {
-      try await goesOn(its, kind)
-    }
-  }
-
-  private func goesOn(_ its: TaskKind, _ kind: StoreKind) async throws {
-    try await withStore(kind) { fixture in
-      var spec = TaskSpec.noop(UniqueID(high: 1, low: 0x5030_8000))
-      spec.kind = its
-      (spec.source, spec.destination) = ("storage://default/a.mp4", its == .download ? "storage://default/b.mp4" : nil)
-      try await fixture.submit(spec)
-      for _ in 0..<(2 * RetryPolicy.mostLosses) { try await lose(spec.id, fixture) }
-      let document = try #require(try await fixture.store.task(spec.id))
-      #expect(document.state == .queued && document.runAt == nil && document.attempt == 0)
-    }
-  }
-
   @Test("an intent wins over the end of a task that is lost again and again", arguments: StoreKind.allCases)
   func anIntentWinsOverLosses(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       for (action, state) in [(ControlAction.pause, TaskState.paused), (.cancel, .canceled)] {
         let spec = TaskSpec.noop(UniqueID(high: 1, low: 1 + UInt64(state == .paused ? 0 : 1)))
         try await fixture.submit(spec)
-        for _ in 1..<RetryPolicy.mostLosses { try await lose(spec.id, fixture) }
+        for _ in 1..<RetryPolicy.mostLosses(of: spec.kind) { try await lose(spec.id, fixture) }
         try await lose(spec.id, fixture) { _ in try await fixture.control(action, spec.id) }
         let document = try #require(try await fixture.store.task(spec.id))
         #expect(document.state == state && document.error == nil && document.attempt == 0)

@@ -5,9 +5,9 @@
 -- transaction can claim or settle while they are locked.
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
--- task (`RetryPolicy.mostLosses`). After the second, each task waits for a time of its own, up to 32 s, so that tasks
--- which only ran beside the one at fault do not run beside it again. Downloads and deletes never count: their first
--- checkpoint comes late, and they run nobody's code but ours.
+-- task; of a kind that is built in the twentieth, because its first checkpoint may come late, and it runs nobody's code
+-- but ours (`RetryPolicy.mostLosses`). Before the last four runs each task waits for a time of its own, up to 32 s, so that
+-- tasks which only ran beside the one at fault do not run beside it again.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
@@ -24,8 +24,9 @@ begin
   perform lock_tasks(tasks);  -- from now on no control command can add an intent
 
   with ended as materialized (
-    select r.*, u.*, i.*, l.losses, l.losses >= 5 and i.what is null given_up,
-           case when l.losses > 1 then make_interval(secs => get_byte(uuid_send(r.task_id), 16 - least(l.losses, 5)) / 8.0)
+    select r.*, u.*, i.*, l.losses, l.most, l.losses >= l.most and i.what is null given_up,
+           case when l.losses > l.most - 4
+                then make_interval(secs => get_byte(uuid_send(r.task_id), 11 - least(l.losses - l.most, 0)) / 8.0)
                 else u.asked end delay
       from unnest(tuples, outcomes, delays, digests, sizes, outputs, codes, messages, classes, retry_afters)
            u(tuple, outcome, asked, digest, size, output, code, message, class, retry_after)
@@ -34,11 +35,13 @@ begin
         on true
      cross join lateral (
        select case when u.outcome = 'lost'
-                    and r.kind_id <> all(array(
+                    and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
+                then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses,
+              case when u.outcome = 'lost'
+                    and r.kind_id = any(array(
                           select id from bucket
                            where scope = 'kind' and name in ('download', 'upload', 'copy', 'delete')))
-                    and not exists (select from checkpoint c where c.task_id = r.task_id and c.epoch = r.epoch)
-                then 1 + (select t.losses from task t where t.id = any(array[r.task_id])) else 0 end losses) l),
+                then 20 else 5 end most) l),
   decided as (
     select e.*,
            case when e.outcome = 'succeeded' then 'succeeded'
@@ -72,7 +75,7 @@ begin
            output = case d.verdict when 'succeeded' then d.output end,
            error_code = case when d.given_up then 'lost_repeatedly'
                           when d.verdict not in ('succeeded', 'canceled') then d.code end,
-           error_message = case when d.given_up then '5 workers in a row ended, or lost contact, before the run recorded a checkpoint'
+           error_message = case when d.given_up then d.most || ' workers in a row ended, or lost contact, before the run recorded a checkpoint'
                              when d.verdict not in ('succeeded', 'canceled') then d.message end,
            error_class = case when d.given_up then 'fail' when d.verdict not in ('succeeded', 'canceled') then d.class end,
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
