@@ -57,6 +57,9 @@ static const char unblocking[] = {
 static const char learned_limits[] = {
 #embed "migrations/0015_learned_limits.sql"
 };
+static const char cleanup_lines[] = {
+#embed "migrations/0016_cleanup_lines.sql"
+};
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -74,6 +77,7 @@ static const rh_migration migrations[] = {
     {13, "hook_hosts", hook_hosts, sizeof hook_hosts},
     {14, "unblocking", unblocking, sizeof unblocking},
     {15, "learned_limits", learned_limits, sizeof learned_limits},
+    {16, "cleanup_lines", cleanup_lines, sizeof cleanup_lines},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -293,7 +293,7 @@ import Testing
           let waits = document.runAt.map { $0 > document.createdAt } ?? false
           guard loss == most else {
             #expect(document.state == .queued && document.attempt == 0 && document.error == nil)
-            // The waits before the last four runs are bytes of the id, in eighths of a second.
+            // The waits before the last three runs are bytes of the id, in eighths of a second.
             #expect(waits == (loss > most - 4))
             if waits { try await fixture.makeDue(spec.id) }
             continue

@@ -6,7 +6,7 @@
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
 -- task; of a kind that is built in the twentieth, because its first checkpoint may come late, and it runs nobody's code
--- but ours (`RetryPolicy.mostLosses`). Before the last four runs each task waits for a time of its own, up to 32 s, so that
+-- but ours (`RetryPolicy.mostLosses`). Before the last three runs each task waits for a time of its own, up to 32 s, so that
 -- tasks which only ran beside the one at fault do not run beside it again.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
