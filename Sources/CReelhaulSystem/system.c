@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -166,6 +167,8 @@ static int become(const rh_spawn *request, pid_t parent) {
   if (request->directory && chdir(request->directory) != 0) return errno;
   // After setuid, because setuid clears the death signal.
   if (request->death_signal && rh_die_with_parent(request->death_signal, parent) != 0) return errno;
+  // What libraries have opened without O_CLOEXEC is none of the program's business. An old kernel cannot do it.
+  syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
   execvpe(request->executable, request->argv, request->envp);
   return errno;
 }

@@ -69,6 +69,15 @@ import Testing
     }
   }
 
+  @Test("a child gets no descriptor beside its standard streams")
+  func aChildHasNoOthersDescriptors() async throws {
+    let leaked = dup(STDIN_FILENO)
+    defer { close(leaked) }
+    #expect(fcntl(leaked, F_GETFD) & FD_CLOEXEC == 0)
+    // The last one is that of `ls` for the directory.
+    #expect(try await output("exec ls /proc/self/fd") == "0\n1\n2\n3\n")
+  }
+
   @Test("a child starts with default signal handlers, even if this process ignores a signal")
   func theDefaultSignalHandlersAreBack() async throws {
     signal(SIGPIPE, SIG_IGN)

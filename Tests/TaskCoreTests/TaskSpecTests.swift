@@ -152,10 +152,16 @@ struct TaskSpecTests {
   @Test(
     "headers that carry secrets or control the request are refused",
     arguments: [
-      "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "Range", "Host", "a b", "",
+      "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "X-AuthToken", "MySecret1", "Range", "Host",
+      "a b", "",
     ])
   func refusesHeaders(name: String) {
     #expect(field { $0.headers = [HeaderField(name: name, value: "v")] } == "headers")
+  }
+
+  @Test("a task may have its own Idempotency-Key")
+  func takesAnIdempotencyKey() {
+    #expect(field { $0.headers = [HeaderField(name: "Idempotency-Key", value: "\"a\"")] } == nil)
   }
 
   @Test("headers with line breaks and repeated headers are refused")

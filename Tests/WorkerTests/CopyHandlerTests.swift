@@ -65,9 +65,14 @@ import WorkerCore
         .init(sha256: Self.another.content.sha256(size: Self.another.size)), .init(md5: Array(repeating: 1, count: 16)),
         .init(bytes: 17),
       ] {
-        let run = try await bench.claim(bench.spec(from, to) { $0.expect = expect })
+        let run = try await bench.claim(
+          bench.spec(from, to) {
+            $0.expect = expect
+            if from == .web { $0.source += "?signature=a-secret" }
+          })
         let failure = await bench.run(run).failure
         #expect([.digestMismatch, .sizeMismatch].contains(failure?.code), "\(expect)")
+        #expect(failure?.message.contains("a-secret") == false)
         #expect(failure?.class == .fail || from != .storage && to == .storage)
         #expect(try bench.bytes(at: to) == nil)
         try await bench.cleanUp(try await bench.crash(run))
@@ -324,6 +329,8 @@ import WorkerCore
         $0.source = relay.url(CopyBench.path)
         $0.credential = "archive"
         $0.headers = [HeaderField(name: "X-Film", value: "one")]
+        // The mirror has no TLS.
+        $0.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
       }
       let outcome = try await bench.run(spec)
       #expect(outcome.output != nil, "\(outcome)")
@@ -338,12 +345,30 @@ import WorkerCore
           $0.source = relay.url(CopyBench.path)
           $0.credential = "archive"
           $0.ifExists = .replace
+          $0.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
         }
       ).failure
       #expect(gone?.code == .http(410) && gone?.message.contains("secret") == false)
       // For neither end.
       let refused = try await bench.run(bench.spec(.web, .web) { $0.credential = "archive" }).failure
       #expect(refused?.code == .credentialRefused && refused?.class == .fail)
+    }
+  }
+
+  @Test("a redirect from https to http is followed only if a SHA-256 is expected")
+  func withoutTLS() async throws {
+    try await CopyBench.run { bench in
+      let relay = try TLSRelay(to: bench.origin.port)
+      defer { relay.close() }
+      bench.origin.serve(CopyBench.path, Self.film)
+      bench.origin.script("/over-tls.mp4") { _ in [.redirect(to: bench.origin.url(CopyBench.path))] }
+      for to in [CopyPlace.web, .storage] {
+        var spec = bench.spec(.web, to) { $0.source = relay.url("/over-tls.mp4") }
+        #expect(try await bench.run(spec).failure?.code == .redirectRefused)
+        spec.id = .random()
+        spec.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
+        #expect(try await bench.run(spec).failure == nil)
+      }
     }
   }
 

@@ -10,12 +10,15 @@ public struct HeaderField: Hashable, Sendable {
 }
 
 extension HeaderField {
-  /// A field is treated as a secret if its name contains one of these words: `X-Api-Key`, `Private-Token`,
-  /// `Proxy-Authorization`.
-  private static let secretWords: Set<Substring> = [
-    "authorization", "authentication", "auth", "cookie", "cookie2", "token", "key", "apikey", "secret", "password",
-    "signature", "credential", "credentials",
+  /// A field is treated as a secret if its name contains one of these, as `Proxy-Authorization` or `XAuthToken` does.
+  private static let secretParts = [
+    "authorization", "authentication", "cookie", "token", "apikey", "secret", "password", "passwd", "signature",
+    "credential",
   ]
+  /// Or if it has one of these as a word, as `X-Api-Key` does.
+  private static let secretWords: Set<Substring> = ["auth", "key", "jwt"]
+  /// It only tells one request from another.
+  private static let idempotencyKey = "idempotency-key"
 
   private static let reservedNames: Set<String> = [
     "host", "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
@@ -25,7 +28,10 @@ extension HeaderField {
 
   /// Whether the name looks like that of a secret. A secret must not be in a task.
   public var isSecret: Bool {
-    name.lowercased().split { "-_.".contains($0) }.contains { Self.secretWords.contains($0) }
+    let name = name.lowercased()
+    guard name != Self.idempotencyKey else { return false }
+    return Self.secretParts.contains { name.contains($0) }
+      || name.split { "-_.".contains($0) }.contains { Self.secretWords.contains($0) }
   }
 
   /// Whether only the transfer itself may set this field.

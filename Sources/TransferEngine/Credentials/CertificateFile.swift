@@ -7,10 +7,10 @@ package enum CertificateFile {
   @discardableResult
   package static func check(_ path: String) throws(UnusableFile) -> Int {
     let text: String
-    do throws(SystemError) {
-      text = String(decoding: try FileDescriptor.open(path, O_RDONLY).contents(), as: UTF8.self)
+    do {
+      text = String(decoding: try FileDescriptor.regular(path).contents(), as: UTF8.self)
     } catch {
-      throw UnusableFile(description: "\(error)")
+      throw error as? UnusableFile ?? UnusableFile(description: "\(error)")
     }
     let lines = text.split(whereSeparator: \.isNewline)
     let count = lines.count { $0.hasPrefix("-----BEGIN ") && $0.contains("CERTIFICATE-----") }

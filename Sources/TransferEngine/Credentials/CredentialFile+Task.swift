@@ -19,6 +19,10 @@ extension CredentialFile? {
       throw TaskFailure(
         code: .credentialRefused, message: "the credential \"\(credential)\" is for s3:// only", class: .fail)
     }
+    guard found.hookSecret == nil else {
+      throw TaskFailure(
+        code: .credentialRefused, message: "the credential \"\(credential)\" is for web hooks only", class: .fail)
+    }
     guard found.isFor(source) else {
       let origin = "\(source.scheme)://\(source.server)"
       throw TaskFailure(

@@ -28,14 +28,22 @@ package struct CredentialFile: Sendable {
   }
 
   private func contents() throws -> [UInt8] {
-    let file = try FileDescriptor.open(path, O_RDONLY)
+    let file = try FileDescriptor.regular(path)
     let status = try file.status()
-    guard status.st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is not a file") }
     guard status.st_mode & 0o027 == 0 else {
       let mode = String(status.st_mode & 0o777, radix: 8)
       throw UnusableFile(description: "\(path) is readable by others (mode \(mode)): use chmod 600")
     }
     return try file.contents()
+  }
+}
+
+extension FileDescriptor {
+  /// Opens a file for reading. Anything else is refused: nobody may ever write to a pipe.
+  static func regular(_ path: String) throws -> FileDescriptor {
+    let file = try open(path, O_RDONLY | O_NONBLOCK)
+    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is not a file") }
+    return file
   }
 }
 

@@ -42,7 +42,7 @@ struct CredentialForm: Hashable, Sendable {
       case ("password", _): password = try reader.string(limit: 1024)
       case ("headers", _): headers = try HeaderField.secrets(from: &reader)
       case ("s3", _): s3 = try S3(from: &reader, merging: s3)
-      case ("hookSecret", _): hookSecret = try reader.string(limit: 1024)
+      case ("hookSecret", .file): hookSecret = try reader.string(limit: 1024)
       case ("command", .file): command = try Self.command(from: &reader)
       case ("expiration", .command), ("Expiration", .command): expiration = try reader.expiration()
       case ("Version", .command):
@@ -58,7 +58,7 @@ struct CredentialForm: Hashable, Sendable {
           .invalidValue("expected hosts, bearer, user, password, headers, s3, hookSecret, command or allowHTTP"))
       case (_, .command):
         throw reader.failure(
-          .invalidValue("expected hosts, bearer, user, password, headers, s3, hookSecret, expiration or allowHTTP"))
+          .invalidValue("expected hosts, bearer, user, password, headers, s3, expiration or allowHTTP"))
       }
     }
     if isAWS, s3?.accessKeyID == nil { throw reader.missing("AccessKeyId") }

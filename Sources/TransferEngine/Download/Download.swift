@@ -154,7 +154,9 @@ extension Download {
     if host == nil { use(request.place.server) }
     let receiver = ChunkReceiver(request.id, of: self)
     let fetch = Fetch(
-      Exchange(request, source: source, object: s3?.place, destination: destination, options: options),
+      Exchange(
+        request, source: source, object: s3?.place, destination: destination, options: options,
+        mayLoseTLS: spec.expect.sha256 != nil),
       receiver: receiver, heard: { [s3] head, place in if place.isAtOrigin { s3?.client.learnTime(from: head) } })
     let task = HostLine.$current.withValue(line) { loop.task { [self] in await run(request, fetch, receiver) } }
     fetches[request.id] = (receiver, task)

@@ -39,13 +39,16 @@ final class RemoteSource: UploadSource {
   /// - Parameters:
   ///   - s3: Signs the requests, if `url` is that of an object.
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
+  ///   - mayLoseTLS: Whether a redirect may lead from https to http.
   ///   - holder: In whose name the bytes are held.
   ///   - pulse: Called now and then while a request waits.
   static func open(
-    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, holder: String,
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], mayLoseTLS: Bool = false, lane: HTTPLane,
+    holder: String,
     pulse: @escaping @Sendable () -> Void
   ) async throws -> RemoteSource {
-    let server = SourceServer(url, s3: s3, fields: fields, lane: lane, holder: holder, pulse: pulse)
+    let server = SourceServer(
+      url, s3: s3, fields: fields, mayLoseTLS: mayLoseTLS, lane: lane, holder: holder, pulse: pulse)
     var answer = try await server.get(.first(count: firstRange))
     if case .part(let bytes, let version) = answer, let size = version.size {
       if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
@@ -160,6 +163,7 @@ private final class SourceServer: Sendable {
   }
 
   private let fields: [HeaderField]
+  private let mayLoseTLS: Bool
   private let lane: HTTPLane
   private let holder: String
   private let pulse: @Sendable () -> Void
@@ -167,10 +171,11 @@ private final class SourceServer: Sendable {
   private let state: Lock<State>
 
   init(
-    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String,
+    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], mayLoseTLS: Bool, lane: HTTPLane, holder: String,
     pulse: @escaping @Sendable () -> Void
   ) {
     self.fields = fields
+    self.mayLoseTLS = mayLoseTLS
     self.lane = lane
     self.holder = holder
     self.pulse = pulse
@@ -221,7 +226,7 @@ private final class SourceServer: Sendable {
     let signer = await s3?.current()
     let exchange = Exchange(
       asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), object: s3?.place,
-      redirects: limits.redirects)
+      redirects: limits.redirects, mayLoseTLS: mayLoseTLS)
     var head = CurlHead(status: 0)
     let fetch = Fetch(exchange, receiver: receiver) { answer, place in
       if place.isAtOrigin { s3?.client.learnTime(from: answer) }

@@ -88,7 +88,8 @@ package struct UploadEngine: Sendable {
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
-          return try await RemoteSource.open(url, fields: fields, lane: root.lane, holder: holder(), pulse: pulse)
+          return try await RemoteSource.open(
+            url, fields: fields, mayLoseTLS: spec.expect.sha256 != nil, lane: root.lane, holder: holder(), pulse: pulse)
         }
       )
     case .s3(let object):

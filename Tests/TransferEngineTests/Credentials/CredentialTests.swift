@@ -67,6 +67,10 @@ import Testing
       #expect(isTaken == isGood, "\(mode)")
     }
     #expect(throws: UnusableFile.self) { try CredentialFile(path: directory.path).credentials() }
+    // Nobody ever writes to it.
+    #expect(mkfifo("\(path).pipe", 0o600) == 0)
+    #expect(throws: UnusableFile.self) { try CredentialFile(path: "\(path).pipe").credentials() }
+    #expect(throws: UnusableFile.self) { try CertificateFile.check("\(path).pipe") }
     #expect(throws: UnusableFile.self) { try CredentialFile(path: "\(path).gone").credentials() }
   }
 

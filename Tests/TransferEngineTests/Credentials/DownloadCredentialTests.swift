@@ -75,7 +75,10 @@ import Testing
       // Another port, another scheme, another name.
       for target in [relay.url("/film"), elsewhere.url("/film"), relay.url("/film", host: "localhost")] {
         stage.harness.origin.always(DownloadHarness.path, .redirect(to: target))
-        let spec = stage.spec { $0.ifExists = .replace }
+        let spec = stage.spec {
+          $0.ifExists = .replace
+          $0.expect.sha256 = Self.file.sha256
+        }
         #expect(await stage.harness.run(spec) == Self.arrives)
       }
       #expect(stage.requests.allSatisfy { $0["authorization"] == "Bearer first" })

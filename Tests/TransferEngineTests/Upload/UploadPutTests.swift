@@ -292,6 +292,29 @@ import Testing
     }
   }
 
+  @Test("header fields are not sent again where another host redirects back to the first one")
+  func redirectBack() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let other = harness.store.url("/put/other.mp4", host: "localhost")
+      let back = harness.store.url("/put/chosen.mp4")
+      harness.store.script { request in
+        switch request.path {
+        case "/put/film.mp4": [.redirect(to: other)]
+        case "/put/other.mp4": [.redirect(to: back)]
+        default: []
+        }
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      let requests = harness.store.exchanges.map(\.request)
+      #expect(requests.contains { $0.path == "/put/film.mp4" && $0["x-secret"] != nil })
+      #expect(requests.contains { $0.path == "/put/chosen.mp4" })
+      #expect(requests.allSatisfy { $0.path == "/put/film.mp4" || $0["x-secret"] == nil })
+      Self.expectThere(harness, key: "put/chosen.mp4")
+    }
+  }
+
   @Test("a file at the place that a redirect leads to is kept", arguments: [true, false])
   func redirectToExisting(alsoOfHead: Bool) async throws {
     for ifExists in [IfExists.fail, .replace] {

@@ -38,11 +38,11 @@ extension CurlRequest {
 extension Exchange {
   init(
     _ request: DownloadMachine.Request, source: CurlURL, object: S3URL? = nil, destination: StorageURL,
-    options: DownloadOptions
+    options: DownloadOptions, mayLoseTLS: Bool = false
   ) {
     self.init(
       request.asked, at: request.place, source: source,
       isMedia: ResponseGate.isMedia(path: source.path) || ResponseGate.isMedia(path: destination.path),
-      object: object, redirects: options.limits.redirects)
+      object: object, redirects: options.limits.redirects, mayLoseTLS: mayLoseTLS)
   }
 }

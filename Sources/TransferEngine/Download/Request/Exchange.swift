@@ -12,6 +12,8 @@ struct Exchange {
   let object: S3URL?
   /// How many redirects are followed at most.
   let limit: Int
+  /// Whether a redirect may lead from https to http: nobody can change bytes whose SHA-256 is expected.
+  let mayLoseTLS: Bool
   private(set) var place: Place
   private let first: Place
   private var hops = 0
@@ -19,7 +21,7 @@ struct Exchange {
 
   init(
     _ asked: ResponseGate.Asked, at place: Place, source: CurlURL, isMedia: Bool, object: S3URL? = nil,
-    redirects limit: Int
+    redirects limit: Int, mayLoseTLS: Bool = false
   ) {
     self.asked = asked
     self.place = place
@@ -28,6 +30,7 @@ struct Exchange {
     self.isMedia = isMedia
     self.object = object
     self.limit = limit
+    self.mayLoseTLS = mayLoseTLS
   }
 
   /// Returns `nil` for a redirect that ``follow()`` follows once its response has ended. `now` is in seconds since
@@ -81,6 +84,10 @@ struct Exchange {
     }
     guard !next.hasCredentials else {
       return refused(.redirectRefused, "the source redirects to a URL with credentials in it")
+    }
+    guard next.scheme == "https" || !place.url.hasPrefix("https:") || mayLoseTLS else {
+      return refused(
+        .redirectRefused, "the source redirects to a URL without TLS, which is followed only if a SHA-256 is expected")
     }
     return .success(Place(url: next.text, isAtOrigin: place.isAtOrigin && next.isSameOrigin(as: source)))
   }

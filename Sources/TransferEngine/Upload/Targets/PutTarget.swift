@@ -39,33 +39,33 @@ struct PutTarget: UploadTarget {
   var knowsRepeats: Bool { fields.contains { $0.name.lowercased() == Self.idempotencyKey } }
 
   func look(_ upload: UploadOrder) async throws -> UploadedObject? {
-    let there = try await look(at: url)
+    let there = try await look(at: start)
     // A part of the file is replaced as anything else is, if all may be.
     guard upload.mayBeThere || upload.beginsAnew, let there,
       upload.ifExists != .replace || there.size == upload.size
     else { return there }
-    let read = try await read(url, upload)
+    let read = try await read(start, upload)
     if let read, read.owner != nil { return read }
     // What cannot be read may be this task's own, and so may others be after the source has changed.
     let isOthers = read != nil && upload.generation == 0 && !upload.beginsAnew
-    guard upload.ifExists == .replace || upload.ifExists == .skip && isOthers else { throw occupied(url) }
+    guard upload.ifExists == .replace || upload.ifExists == .skip && isOthers else { throw occupied(start) }
     return there
   }
 
   /// No answer to a HEAD says whose bytes are there: they are read.
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
-    if there.owner == nil, let read = try await read(url, upload) { there = read }
+    if there.owner == nil, let read = try await read(start, upload) { there = read }
     return there.owner != nil && there.size == upload.size
   }
 
-  private func look(at first: CurlURL) async throws -> UploadedObject? {
+  private func look(at first: Place) async throws -> UploadedObject? {
     try await head(of: first) { place in
-      try await call(CurlRequest(.head, url: place.text, headers: headers(for: place))).head
+      try await call(CurlRequest(.head, url: place.url.text, headers: headers(for: place))).head
     }.map { UploadedObject(size: $0.size, etag: $0["etag"]) }
   }
 
   /// Asks with `ask` what is at a place. Returns the head of the answer; nil if nothing is there, or if it is not told.
-  private func head(of first: CurlURL, _ ask: (CurlURL) async throws -> CurlHead) async throws -> CurlHead? {
+  private func head(of first: Place, _ ask: (Place) async throws -> CurlHead) async throws -> CurlHead? {
     // A presigned URL is for one method alone.
     guard method == .put, !isPresigned else { return nil }
     var place = first
@@ -83,15 +83,25 @@ struct PutTarget: UploadTarget {
     throw redirectLoop
   }
 
+  /// Where a request goes.
+  private struct Place {
+    let url: CurlURL
+    /// Whether no redirect has led to another server yet. Once one has, header fields are not sent any more, wherever
+    /// the next one leads.
+    let isAtOrigin: Bool
+  }
+
+  private var start: Place { Place(url: url, isAtOrigin: true) }
+
   /// Where an answer sends the request.
-  private func redirected(_ head: CurlHead, from place: CurlURL) throws -> CurlURL {
-    guard let next = head["location"].flatMap(place.resolving), ["http", "https"].contains(next.scheme),
-      !next.hasCredentials, !(place.scheme == "https" && next.scheme == "http")
+  private func redirected(_ head: CurlHead, from place: Place) throws -> Place {
+    guard let next = head["location"].flatMap(place.url.resolving), ["http", "https"].contains(next.scheme),
+      !next.hasCredentials, !(place.url.scheme == "https" && next.scheme == "http")
     else {
       throw TaskFailure(
         code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
     }
-    return next
+    return Place(url: next, isAtOrigin: place.isAtOrigin && next.isSameOrigin(as: url))
   }
 
   private var redirectLoop: TaskFailure {
@@ -108,7 +118,7 @@ struct PutTarget: UploadTarget {
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}
 
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
-    var (place, replaces) = (url, upload.replaces)
+    var (place, replaces) = (start, upload.replaces)
     // Before the first request the run has looked.
     var looks = hasSent.withLock { sent in
       defer { sent = true }
@@ -139,7 +149,7 @@ struct PutTarget: UploadTarget {
       let body = upload.body.streaming(segment.range, beforeLast: publish)
       if segment.range.isEmpty { try await publish() }
       var request = CurlRequest(
-        method, url: place.text, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
+        method, url: place.url.text, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
       request.body = body
       request.isSentOnce = method == .post
       let answer: CurlAnswer
@@ -166,7 +176,7 @@ struct PutTarget: UploadTarget {
         looks = true
       case 412 where upload.ifExists != .replace:
         guard try await own(at: place, upload).size == upload.size else {
-          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.text)
+          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url.text)
         }
         return UploadReceipt(segment: segment.number, verified: .sha256)
       default: throw TaskFailure(refusing: answer.head, url: url.text)
@@ -177,18 +187,18 @@ struct PutTarget: UploadTarget {
 
   /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
   /// libcurl repeats one, too.
-  private func own(at place: CurlURL, _ upload: UploadOrder) async throws -> UploadedObject {
+  private func own(at place: Place, _ upload: UploadOrder) async throws -> UploadedObject {
     if let there = try await read(place, upload), there.owner != nil { return there }
     // It is looked at again, and skipped.
-    if upload.ifExists == .skip, try await look(at: url) != nil { throw UploadGone() }
+    if upload.ifExists == .skip, try await look(at: start) != nil { throw UploadGone() }
     throw occupied(place)
   }
 
-  private func occupied(_ place: CurlURL) -> TaskFailure {
+  private func occupied(_ place: Place) -> TaskFailure {
     TaskFailure(
       code: .destinationExists,
       message: """
-        \(URLRedaction.redact(place.text))\(place.text == url.text ? "" : ", where \(location) redirects to,") exists \
+        \(URLRedaction.redact(place.url.text))\(place.url.text == url.text ? "" : ", where \(location) redirects to,") exists \
         already, and its bytes are others or cannot be read: use --if-exists
         """, class: .fail)
   }
@@ -200,7 +210,7 @@ struct PutTarget: UploadTarget {
     let receipt = receipts.first
     var there: UploadedObject?
     // The answer to the request said that the file is there.
-    do { there = try await look(at: url) } catch is TaskFailure {}
+    do { there = try await look(at: start) } catch is TaskFailure {}
     var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
     object.verified =
       receipt?.verified ?? (object.size == nil ? .none : .size)
@@ -245,8 +255,8 @@ struct PutTarget: UploadTarget {
     return ["signature=", "sig=", "x-amz-", "x-goog-"].contains { query.contains($0) }
   }
 
-  private func headers(for place: CurlURL) -> [(name: String, value: String)] {
-    place.isSameOrigin(as: url) ? fields.map { ($0.name, $0.value) } : []
+  private func headers(for place: Place) -> [(name: String, value: String)] {
+    place.isAtOrigin ? fields.map { ($0.name, $0.value) } : []
   }
 
   private func call(_ request: CurlRequest) async throws -> CurlAnswer {
@@ -256,16 +266,16 @@ struct PutTarget: UploadTarget {
 
   /// Reads what is at a place; nil if that cannot be read. It has this owner if its bytes are those of the source, or the
   /// first of them.
-  private func read(_ first: CurlURL, _ upload: UploadOrder) async throws -> UploadedObject? {
+  private func read(_ first: Place, _ upload: UploadOrder) async throws -> UploadedObject? {
     var hasher = BodyHasher(limit: upload.size)
     let head = try await head(of: first) { place in
       hasher = BodyHasher(limit: upload.size)
-      let request = CurlRequest(url: place.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
+      let request = CurlRequest(url: place.url.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
       do throws(CurlError) {
-        try await lane.perform(request, to: place.server, handler: hasher, pulse: ledger.pulse)
+        try await lane.perform(request, to: place.url.server, handler: hasher, pulse: ledger.pulse)
       } catch {
         // The hasher has seen enough.
-        guard error.code == .aborted else { throw TaskFailure(error, url: place.text) }
+        guard error.code == .aborted else { throw TaskFailure(error, url: place.url.text) }
       }
       return hasher.head
     }
