@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles every Swift block of the documentation of ReelhaulHTTPClient against the module, and lets DocC check its links;
-# and looks whether the files exist that the other documents name.
+# and looks whether the files exist that the other documents name, and whether docs/operations.md has every error code.
 # test-example.sh calls it after the main build; it takes some seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,4 +39,13 @@ stale=$(
   done
 )
 [ -z "$stale" ] || die "the documents name what is not there: $stale"
-say "Docs: the blocks compile, the links lead somewhere"
+
+# The words of errors, but for those that no task has.
+untold=$(
+  grep -hE '^ *((public|package) static let|case) [A-Za-z]+ = ' Sources/TaskCore/Failure/TaskFailure+Code.swift \
+    Sources/ReelhaulCurl/CurlError.swift Sources/ReelhaulMessages/Commands/Rejection.swift |
+    grep -oE '"[a-z_]+"' | tr -d '"' | grep -vxE 'canceled|aborted' | sort -u |
+    while read -r code; do grep -q "^|.*\`$code\`.*|.*|" docs/operations.md || echo "$code"; done
+)
+[ -z "$untold" ] || die "docs/operations.md lacks error codes: $untold"
+say "Docs: the blocks compile, the links lead somewhere, every error code has its line"
