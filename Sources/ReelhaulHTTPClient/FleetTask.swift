@@ -65,8 +65,9 @@ public struct FleetTask: Decodable, Sendable, Identifiable {
   public var labels: [String: String]
   public var parameters: JSONValue?
   public var output: JSONValue?
-  /// Why it waits, and what to do about its failure; only ``FleetClient/task(_:)`` and lists tell.
+  /// Why it waits; only ``FleetClient/task(_:)`` and lists tell.
   public var waits: String?
+  /// What to do about its failure; only ``FleetClient/task(_:)`` tells.
   public var advice: String?
 
   /// 0…1; nil if the size is not known.

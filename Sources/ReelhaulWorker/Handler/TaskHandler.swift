@@ -56,7 +56,8 @@ extension TaskHandler {
 /// The checkpoint type of a kind that records no checkpoints: each run begins anew.
 public struct NoCheckpoint: Codable, Hashable, Sendable {}
 
-/// How the tasks of a kind are run. A task's own settings (`--max-attempts`, `--retry-after`) have priority.
+/// How the tasks of a kind are run. What a task itself sets (`--max-attempts`, `--retry-after`) has priority, each for
+/// itself; 8 attempts count as not set.
 public struct TaskPolicy: Hashable, Sendable {
   /// How many attempts may fail, the first included: 1 to 100.
   public var maxAttempts: Int

@@ -18,7 +18,7 @@ public enum ReelhaulWorker {
   /// - Parameters:
   ///   - handlers: One handler for each kind. Two handlers for one kind are an error.
   ///   - middleware: Wraps every run of `handlers`; the first one is the outermost.
-  ///   - builtIn: Whether the worker also carries out downloads and deletes.
+  ///   - builtIn: Whether the worker also carries out downloads, uploads, copies and deletes.
   ///   - environment: Replaces the environment of the process.
   ///
   /// Throws ``WorkerError`` if the configuration is wrong, if Kafka or the database refuses the worker, if two handlers
