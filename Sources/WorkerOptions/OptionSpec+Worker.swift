@@ -33,7 +33,7 @@ extension OptionSpec {
   package static let hostConnections = OptionSpec(
     "host-connections", .integer(1...1000), default: "\(StorageRoots.Settings.standardHostConnections)",
     environment: "REELHAUL_HOST_CONNECTIONS", group: "Worker",
-    help: "Connections of one worker to one host, for all its tasks together")
+    help: "Requests that one worker has running at one host and port, for all its tasks together")
   package static let minFree = OptionSpec(
     "min-free", .text, valueName: "SIZE|N%", default: "1%", environment: "REELHAUL_MIN_FREE", group: "Worker",
     help: "What tasks leave free of the volume of each storage")

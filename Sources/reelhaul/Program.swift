@@ -23,8 +23,9 @@ enum Program {
 
       Every setting is a flag, an environment variable or a line of a settings file. The first of these is used.
 
-      With --json a command prints one JSON document (watch and bench one per line), or nothing if it failed. The reason \
-      is always text on standard error.
+      With --json a command prints one JSON document (watch without --once, and bench, one per line), or nothing if it \
+      could not do its work: the reason is always text on standard error. --wait also prints a task that failed, and \
+      doctor what it found; their exit code tells.
       """,
     options: [.config],
     examples: [

@@ -65,9 +65,11 @@ import Testing
     #expect(CompletionScript.make(for: shell, Program.spec).contains(brokers))
   }
 
-  @Test("the help of control commands says what is refused", arguments: ControlAction.names)
+  @Test("the help of control commands says what is refused, and what needs --all", arguments: ControlAction.names)
   func helpSaysWhatIsRefused(_ name: String) throws {
-    #expect(try #require(Self.commands[name]).discussion.contains("does not allow it are refused"))
+    let command = try #require(Self.commands[name])
+    #expect(command.discussion.contains("does not allow it are refused"))
+    #expect(command.options.first { $0.name == OptionSpec.json.name }?.help.contains("With --all") == true)
   }
 
   @Test("the help of every command has its summary", arguments: commands.keys.sorted())

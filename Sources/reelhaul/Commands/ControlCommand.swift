@@ -52,7 +52,7 @@ extension Subcommand {
           does not allow it are refused first, and then nothing is sent. With --all it goes to every task that matches \
           and whose state allows it, and returns once it was applied to them.
           """,
-        options: options + [.waitForEffect, .json] + OptionSpec.operation + OptionSpec.producing,
+        options: options + [.waitForEffect, .jsonOfAll] + OptionSpec.operation + OptionSpec.producing,
         positionals: [.anyTasks],
         examples: [
           Example("reelhaul \(name) \(example)", summary),
@@ -71,6 +71,8 @@ extension OptionSpec {
     "priority", short: "p", .priority, help: "The new priority; higher runs first")
   fileprivate static let alsoFiles = OptionSpec(
     "files", .flag, help: "Also delete the files that the tasks have made in storages; what is at servers stays")
+  fileprivate static let jsonOfAll = OptionSpec(
+    "json", .flag, group: "Output", help: "With --all: print one JSON document")
 }
 
 struct ControlCommand {

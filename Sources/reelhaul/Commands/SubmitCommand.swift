@@ -31,8 +31,8 @@ extension Subcommand {
     CommandSpec(
       name: "delete", summary: "Delete a file or a directory, wherever it is",
       discussion: """
-        Submits a task and prints its id once Kafka has it. What does not exist is a success. With --sha256, --md5 or \
-        --bytes, only a file that is exactly as expected is deleted. Symbolic links are deleted, and never followed. The \
+        Submits a task and prints its id once Kafka has it. What does not exist is a success. With --sha256 or --md5 \
+        (below storage:// only) or --bytes, only a file that is exactly as expected is deleted. Symbolic links are deleted, and never followed. The \
         output tells how many files and bytes were deleted.
 
         s3:// deletes an object, or the version after ?versionId=; with --recursive all objects whose key begins as \

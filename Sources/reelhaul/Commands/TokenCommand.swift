@@ -13,8 +13,8 @@ extension Subcommand {
       name: "token", summary: "Make, list and revoke tokens of the HTTP API",
       discussion: """
         'create' prints a new token, once: only its SHA-256 is stored. 'read' may look, 'write' may also submit and \
-        control tasks, 'admin' may also change limits, queues and workers. A token that is limited to queues sees and \
-        reaches only their tasks. Its name stands in commands and events as who did it; without --name it is the scope \
+        control tasks, 'admin' may also see and change dead letters and web hooks of queues, and change limits, queues \
+        and workers. A token that is limited to queues sees and reaches only their tasks. Its name stands in commands and events as who did it; without --name it is the scope \
         and six digits. A revoked token, and the browsers that signed in with it, stop within seconds.
         """,
       options: [.tokenName, .tokenScope, .tokenQueues, .tokenExpiry, .json] + OptionSpec.reading,

@@ -50,7 +50,11 @@ extension OptionSpec {
     "port", .integer(0...65535), group: group,
     help: "The dashboard's port on 127.0.0.1; otherwise \(ControlServer.port), or a free one if that is taken")
   static let demo = OptionSpec(
-    "demo", .flag, group: group, help: "Download a dozen films and upload two, while workers are killed")
+    "demo", .flag, group: group,
+    help: """
+      Download a dozen films and upload two, while workers are killed. \
+      \(OptionSpec.lease.spelling) and \(OptionSpec.concurrency.spelling) are then 5 by default
+      """)
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")
 
   fileprivate static let fleet: [OptionSpec] = [
