@@ -152,7 +152,8 @@ struct TaskSpecTests {
   @Test(
     "headers that carry secrets or control the request are refused",
     arguments: [
-      "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "X-AuthToken", "MySecret1", "Range", "Host",
+      "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "X-AuthToken", "MySecret1", "Range",
+      "Host",
       "a b", "",
     ])
   func refusesHeaders(name: String) {

@@ -42,7 +42,9 @@ extension FileDescriptor {
   /// Opens a file for reading. Anything else is refused: nobody may ever write to a pipe.
   static func regular(_ path: String) throws -> FileDescriptor {
     let file = try open(path, O_RDONLY | O_NONBLOCK)
-    guard try file.status().st_mode & S_IFMT == S_IFREG else { throw UnusableFile(description: "\(path) is not a file") }
+    guard try file.status().st_mode & S_IFMT == S_IFREG else {
+      throw UnusableFile(description: "\(path) is not a file")
+    }
     return file
   }
 }

@@ -224,8 +224,8 @@ final class UploadRun: @unchecked Sendable {
     if let difference {
       let isOfSize = spec.expect.bytes.map { $0 != source.identity.size } ?? false
       throw TaskFailure(
-        code: isOfSize ? .sizeMismatch : .digestMismatch, message: "\(URLRedaction.redact(spec.source)) is not uploaded: \(difference)",
-        class: .fail)
+        code: isOfSize ? .sizeMismatch : .digestMismatch,
+        message: "\(URLRedaction.redact(spec.source)) is not uploaded: \(difference)", class: .fail)
     }
     state?.checked = isChecked(source) ? sums.withLock { $0 } : nil
   }
