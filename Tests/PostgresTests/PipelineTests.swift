@@ -40,6 +40,24 @@ struct PipelineTests {
     }
   }
 
+  /// The next request begins while the replies to the one before it are read.
+  @Test("a request larger than the socket buffers is sent to its end, also again or after another one")
+  func bigRequestsAreSentToTheirEnd() async throws {
+    try await withPool(size: 1) { pool in
+      let size: PostgresStatement = "SELECT length($1)"
+      let text = PostgresValue.text(String(repeating: "x", count: 30_000_000))
+      _ = try await pool.query(size, .text(""))
+      _ = try await pool.query("DEALLOCATE ALL")
+      #expect(try await pool.query(size, text, timeout: .seconds(20))[0].int32(0) == 30_000_000)
+      try await pool.withConnection { connection in
+        async let first = connection.query("SELECT 1 FROM pg_sleep(0.1)")
+        async let second = connection.query(size, text, timeout: .seconds(20))
+        let rows = try await [first, second]
+        #expect(try rows[1][0].int32(0) == 30_000_000)
+      }
+    }
+  }
+
   @Test("a syntax error is an error of the server, and the session goes on")
   func aStatementThatDoesNotParseIsAnErrorOfTheServer() async throws {
     try await withPool(size: 1) { pool in

@@ -276,7 +276,7 @@ package actor PostgresConnection {
   /// Moves bytes in both directions and takes the replies that are complete.
   private func pump() {
     guard let session else { return }
-    let wantsWriting = session.flush()
+    session.flush()
     let isAlive = session.consume()
     // libpq returns replies of a dead session without end. The useful ones come first, so their number is limited.
     var budget = isAlive ? Int.max : 4096
@@ -295,7 +295,8 @@ package actor PostgresConnection {
     if !isAlive || session.isBroken {
       lose(current?.exchange.error ?? PostgresError(.connection, session.errorMessage.firstLine))
     } else {
-      poll?.watch(wantsWriting && session.flush() ? [.readable, .writable] : .readable)
+      // Asked for again, because the replies may have started the next request.
+      poll?.watch(session.flush() ? [.readable, .writable] : .readable)
     }
   }
 

@@ -110,6 +110,7 @@ final class Session {
   }
 
   /// Returns true if the rest must wait until the socket is writable. A failed write is reported by reading.
+  @discardableResult
   func flush() -> Bool { PQflush(connection) == 1 }
 
   // Receiving
