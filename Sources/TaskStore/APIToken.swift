@@ -23,7 +23,7 @@ package enum TokenScope: String, Sendable, CaseIterable, Comparable {
 
 /// A token of the HTTP API, as the store knows it. The token itself is not stored, only its SHA-256.
 package struct APIToken: Hashable, Sendable {
-  /// The most characters of a name, which is also an actor's name in commands.
+  /// The most code points of a name, which is also an actor's name in commands.
   package static let longestName = 100
   package static let mostQueues = 100
   /// How many sessions of one token are kept.

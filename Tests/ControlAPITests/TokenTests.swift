@@ -112,6 +112,23 @@ import Testing
     }
   }
 
+  @Test("commands of a token whose name workers refuse as an actor are sent with a name that they take")
+  func names() async throws {
+    try await APIBench.run(Self.required) { bench in
+      let id = try await bench.add(to: "default")
+      for (name, actor) in [("ann 🎬", "ann 🎬"), ("a\u{85}b", "token")] {
+        let token = try await bench.token(.write, name: name)
+        #expect(await bench.ask(as: token, "POST", "/v1/tasks/\(id)/actions/pause", "{}").status == 202)
+        let last = bench.sent.withLock { $0.last }
+        guard case .control(let control) = last else {
+          Issue.record("\(name): no command was sent")
+          return
+        }
+        #expect(control.actor == actor)
+      }
+    }
+  }
+
   @Test("a revoked token and one that has expired stop, with their sessions and open streams")
   func revoked() async throws {
     try await APIBench.run(Self.required) { bench in

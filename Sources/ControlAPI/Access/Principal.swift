@@ -27,9 +27,10 @@ struct Principal: Hashable, Sendable {
   }
 
   init(_ token: APIToken) {
+    // Workers refuse a command with another name. Tokens that were made earlier may have one.
+    let actor = Command.Control.isActor(token.name) ? token.name : "token"
     self.init(
-      actor: token.name, scope: token.scope, queues: token.queues, token: token.id,
-      account: token.parent ?? token.id)
+      actor: actor, scope: token.scope, queues: token.queues, token: token.id, account: token.parent ?? token.id)
   }
 
   /// Whether the tasks of a queue exist for this principal.

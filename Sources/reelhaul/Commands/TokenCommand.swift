@@ -88,12 +88,12 @@ extension Subcommand {
 }
 
 extension NewToken {
-  fileprivate init(_ arguments: Arguments, hash: [UInt8]) throws(UsageError) {
+  init(_ arguments: Arguments, hash: [UInt8]) throws(UsageError) {
     guard let scope = arguments[.tokenScope].flatMap({ TokenScope(rawValue: $0) }) else {
       throw UsageError("create needs --scope")
     }
     let name = arguments[.tokenName] ?? "\(scope.rawValue)-\(Hex.encode(hash.prefix(3)))"
-    guard 1...APIToken.longestName ~= name.count, !name.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
+    guard name.unicodeScalars.count <= APIToken.longestName, Command.Control.isActor(name) else {
       throw UsageError("--name must have 1 to \(APIToken.longestName) characters, none of them a control character")
     }
     let queues = Set(arguments.all(.tokenQueues))
