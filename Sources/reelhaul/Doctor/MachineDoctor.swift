@@ -61,15 +61,19 @@ struct MachineDoctor {
         check, .failed, "\(path) is not marked as a volume, so workers do not use it",
         advice: "If the right volume is mounted, mark it with 'reelhaul migrate'.")
     }
-    var space = statvfs()
-    guard statvfs(path, &space) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
-    guard space.f_flag & UInt(ST_RDONLY) == 0 else {
+    var volume = statvfs()
+    guard statvfs(path, &volume) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
+    guard volume.f_flag & UInt(ST_RDONLY) == 0 else {
       return Finding(check, .failed, "\(path) is read-only", advice: "Mount it for writing.")
     }
-    let free = Int64(space.f_bavail) * Int64(space.f_frsize)
-    return free < Self.lowSpace
-      ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks that do not fit wait.")
-      : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
+    do {
+      let free = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY).space().free
+      return free < Self.lowSpace
+        ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks that do not fit wait.")
+        : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
+    } catch {
+      return Finding(check, .failed, "\(error)")
+    }
   }
 
   private func caFile() -> Finding? {
