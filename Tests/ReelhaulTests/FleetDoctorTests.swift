@@ -6,6 +6,18 @@ import Testing
 
 @testable import reelhaul
 
+/// A store that cannot be audited.
+private struct Unauditable: FleetReader {
+  let inner = MemoryStore()
+
+  func topicPrefix() async throws -> String? { try await inner.topicPrefix() }
+  func workers() async throws -> [WorkerDocument] { try await inner.workers() }
+  func limits() async throws -> [LimitUse] { try await inner.limits() }
+  func backlog() async throws -> Backlog { try await inner.backlog() }
+  func counts() async throws -> [TaskState: Int] { try await inner.counts() }
+  func audit() async throws -> [String] { throw StoreError.unavailable("no answer") }
+}
+
 @Suite struct FleetDoctorTests {
   private static func worker(_ volumes: [String: Int] = ["default": 1], isLive: Bool = true) -> WorkerDocument {
     WorkerDocument(
@@ -123,6 +135,12 @@ import Testing
     #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
     let unknown = try await FleetDoctor(store: store, topicPrefix: nil, audits: false).examine()
     #expect(unknown.map(\.check) == ["workers", "events", "limits"], "there is nothing to compare with")
+  }
+
+  @Test("an audit that fails is a finding, and the others are told") func anAuditThatFailsIsAFinding() async throws {
+    let findings = try await FleetDoctor(store: Unauditable(), topicPrefix: "a.", audits: true).examine()
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "limits", "audit"])
+    #expect(findings.last?.status == .failed && findings.last?.message.contains("no answer") == true)
   }
 
   @Test("a task says what it waits for")

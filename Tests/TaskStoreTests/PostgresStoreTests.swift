@@ -1,3 +1,4 @@
+import LocalFleet
 import ReelhaulCodec
 import ReelhaulPostgres
 import TaskCore
@@ -377,6 +378,24 @@ import Testing
       #expect(left.count < 30, "\(left)")
       #expect(try await pool.query("select count(*) from bucket")[0].int64(0) < 60)
       #expect(try await store.audit() == [])
+    }
+  }
+
+  @Test("an audit may take longer than other calls, because it reads all tasks") func auditsTakeTheirTime() async throws
+  {
+    try await withPostgresStore { _, pool in
+      let name = try await pool.query("SELECT current_database()")[0].text(0)
+      var hasty = try PostgresConfiguration.patient(url: try await TestPostgres.shared.server().url(database: name))
+      hasty.statementTimeout = .milliseconds(500)
+      try await PostgresPool.with(hasty, size: 1) { other in
+        let audit = try await pool.transaction { transaction in
+          _ = try await transaction.query("LOCK TABLE task IN ACCESS EXCLUSIVE MODE")
+          let audit = Task { try await PostgresStore(pool: other).audit() }
+          try await Task.sleep(for: .seconds(1))
+          return audit
+        }
+        #expect(try await audit.value == [])
+      }
     }
   }
 

@@ -197,7 +197,8 @@ extension PostgresStore {
   }
 
   package func audit() async throws -> [String] {
-    try await call { try await pool.query(StoreQueries.audit).values { try $0.text() } }
+    // It reads all rows.
+    try await call { try await pool.query(StoreQueries.audit, timeout: .seconds(3600)).values { try $0.text() } }
   }
 
   func document(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskDocument {

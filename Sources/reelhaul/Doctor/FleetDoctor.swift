@@ -22,12 +22,11 @@ struct FleetDoctor {
     let (live, backlog, limits) = (try await workers.filter(\.isLive), try await waiting, try await uses)
     let recorded = try await prefix
     // It may take long, and the others would wait for its connection.
-    let violations = audits ? try await store.audit() : nil
+    let audit = audits ? [await audit()] : []
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)
-      + [Self.events(backlog.eventAge, live), Self.limits(limits)]
-      + (violations.map { [Self.audit($0)] } ?? [])
+      + [Self.events(backlog.eventAge, live), Self.limits(limits)] + audit
   }
 
   static func fleet(_ recorded: String?, configured: String) -> Finding {
@@ -117,7 +116,13 @@ struct FleetDoctor {
     return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")
   }
 
-  static func audit(_ violations: [String]) -> Finding {
+  private func audit() async -> Finding {
+    let violations: [String]
+    do {
+      violations = try await store.audit()
+    } catch {
+      return Finding("audit", .failed, "it could not be made: \(error)")
+    }
     guard let first = violations.first else {
       return Finding("audit", .ok, "every task is in its place, and every counter is right")
     }
