@@ -24,10 +24,7 @@ extension WorkerConfiguration {
     telemetry = try FleetSettings.telemetry(arguments.settings)
     caFile = arguments[.caFile]
     credentials = arguments[.credentials]
-    hookSecret = arguments[.hookSecret].flatMap { $0.isEmpty ? nil : $0 }
-    if let hookSecret, HookSignature.key(hookSecret) == nil {
-      throw UsageError("\(OptionSpec.hookSecret.setting) must be a text, or whsec_ and Base64")
-    }
+    hookSecret = try Self.secret(arguments[.hookSecret] ?? "")
     awsCredentials = arguments[flag: .awsCredentials]
     try Self.check(.caFile, caFile) { try CertificateFile.check($0) }
     try Self.check(.credentials, credentials) { _ = try CredentialFile(path: $0).credentials() }
@@ -37,9 +34,10 @@ extension WorkerConfiguration {
     initialisesStorage = arguments[flag: .initStorage]
   }
 
-  /// All mistakes in a worker's settings, except the addresses of its services and the contents of its files.
+  /// All mistakes in a worker's settings, except the addresses of its services and the contents of the files that options
+  /// name.
   package static func mistakes(in settings: Settings) -> [UsageError] {
-    OptionSpec.working.compactMap { option in
+    let mistakes: [UsageError] = OptionSpec.working.compactMap { option in
       do throws(UsageError) {
         let text = try settings.value(of: option) ?? ""
         switch option {
@@ -47,12 +45,19 @@ extension WorkerConfiguration {
         case .metricsAddress where !text.isEmpty: _ = try address(text)
         case .minFree where !text.isEmpty: _ = try floor(text)
         case .labels: _ = try KeyValueList.parse(text, of: option)
+        case .hookSecret: _ = try secret(text)
         default: break
         }
         return nil
       } catch {
         return error
       }
+    }
+    do throws(UsageError) {
+      _ = try FleetSettings.telemetry(settings)
+      return mistakes
+    } catch {
+      return mistakes + [error]
     }
   }
 
@@ -74,6 +79,14 @@ extension WorkerConfiguration {
     if let size = ByteCount(text) { return .bytes(size.bytes) }
     throw UsageError(
       "\(OptionSpec.minFree.setting) must be a number of bytes such as 10GiB, or 0% to 99%, not \"\(text)\"")
+  }
+
+  private static func secret(_ text: String) throws(UsageError) -> String? {
+    guard !text.isEmpty else { return nil }
+    guard HookSignature.key(text) != nil else {
+      throw UsageError("\(OptionSpec.hookSecret.setting) must be a text, or whsec_ and Base64")
+    }
+    return text
   }
 
   private static func address(_ text: String) throws(UsageError) -> String {

@@ -62,7 +62,8 @@ import WorkerOptions
       "REELHAUL_DRAIN_SECONDS": "x",
       "REELHAUL_LOG_LEVEL": "loud", "REELHAUL_INIT_STORAGE": "perhaps", "REELHAUL_LABELS": "a",
       "REELHAUL_ALLOW_NETWORKS": "10.0.0.1/8", "REELHAUL_METRICS_PORT": "65536",
-      "REELHAUL_METRICS_ADDRESS": "localhost",
+      "REELHAUL_METRICS_ADDRESS": "localhost", "REELHAUL_HOOK_SECRET": "whsec_!!!",
+      "OTEL_EXPORTER_OTLP_ENDPOINT": "127.0.0.1:4318",
     ]
     guard
       case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: wrong)).parse([
