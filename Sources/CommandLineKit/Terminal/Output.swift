@@ -32,8 +32,7 @@ package struct Output: Sendable {
       if count >= 0 {
         rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       } else if errno == EAGAIN {
-        var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        Glibc.poll(&poll, 1, -1)
+        StandardStream.wait(for: POLLOUT, at: descriptor)
       } else if errno != EINTR {
         guard endsOnFailure else { return }
         // SIGPIPE is ignored because of sockets, so the process raises it here.

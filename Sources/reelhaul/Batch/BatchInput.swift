@@ -15,8 +15,8 @@ final class BatchInput {
   private var copy: Int32?
 
   /// `path` may be `-` for standard input.
-  init(_ path: String) throws {
-    descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+  init(_ path: String, standardInput: Int32 = STDIN_FILENO) throws {
+    descriptor = path == "-" ? standardInput : open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw CommandFailure(.usage, "\(SystemError.last("open \(path)"))") }
     var status = stat()
     guard fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
@@ -46,7 +46,11 @@ final class BatchInput {
           isAtEnd = true
           return splitter.finish()
         }
-        guard errno == EINTR else { throw SystemError.last("read the batch") }
+        if errno == EAGAIN {
+          StandardStream.wait(for: POLLIN, at: descriptor)
+        } else if errno != EINTR {
+          throw SystemError.last("read the batch")
+        }
       }
     }
   }
