@@ -127,6 +127,8 @@ package final class Logger: Sendable {
       let count = bytes[start...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       if count > 0 {
         start += count
+      } else if errno == EAGAIN {
+        StandardStream.wait(for: POLLOUT, at: descriptor)
       } else if errno != EINTR {
         return
       }

@@ -64,8 +64,10 @@ import Testing
     #expect(lines.isEmpty)
   }
 
-  @Test("closing ends although nobody reads the pipe, and what waits is written once somebody does")
-  func nobodyReads() throws {
+  @Test(
+    "closing ends although nobody reads the pipe, and what waits is written once somebody does",
+    arguments: [true, false])
+  func nobodyReads(isBlocking: Bool) throws {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)
     defer { for end in ends { Glibc.close(end) } }
@@ -74,13 +76,14 @@ import Testing
     var filled = 0
     let spaces = [UInt8](repeating: UInt8(ascii: " "), count: 4096)
     while case let count = write(ends[1], spaces, spaces.count), count > 0 { filled += count }
-    _ = fcntl(ends[1], F_SETFL, flags)
+    if isBlocking { _ = fcntl(ends[1], F_SETFL, flags) }
 
     let logger = Logger(format: .json, descriptor: ends[1])
     logger.info("the last words")
     logger.close()
     var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-    while bytes.count <= filled || bytes.last != UInt8(ascii: "\n") {
+    var arrival = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
+    while bytes.count <= filled || bytes.last != UInt8(ascii: "\n"), poll(&arrival, 1, 10_000) > 0 {
       let count = read(ends[0], &buffer, buffer.count)
       guard count > 0 else { break }
       bytes += buffer[..<count]
