@@ -93,7 +93,7 @@ struct WatchScreen {
     do {
       let client = try self.client ?? Fleet.client(context.arguments)
       self.client = client
-      try await client.send([.control(.init(id: .make(), taskID: task, action: action))])
+      try await client.send([.control(.init(id: .make(), taskID: task, action: action, actor: CommandActor.name))])
       list.message = "\(action.name): sent for \(list.current?.title ?? "\(task)")."
     } catch {
       list.message = "\(action.name) could not be sent: \(error)"
