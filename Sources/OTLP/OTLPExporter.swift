@@ -14,7 +14,8 @@ package actor OTLPExporter {
   private let encoder: OTLPEncoder
   private let log: Logger
   private let loop: EventLoop
-  private let client: CurlClient
+  /// By the file of certificate authorities, because a kept connection is not verified again.
+  private let clients: [String?: CurlClient]
   private let wakeup: Wakeup
   private let begunAt = Timestamp(microseconds: Clocks.realtimeMicroseconds())
   private var tasks: [Task<Void, any Error>] = []
@@ -43,11 +44,17 @@ package actor OTLPExporter {
     tracer = settings.traces.map { _ in
       Tracer(sampler: settings.sampler, capacity: settings.queue, batch: settings.batch)
     }
-    loop = EventLoop(name: "telemetry")
-    client = CurlClient(
-      loop: loop,
-      options: CurlOptions(
-        permits: { _ in true }, receiveBuffer: 16 << 10, caFile: settings.traces?.caFile ?? settings.metrics?.caFile))
+    let loop = EventLoop(name: "telemetry")
+    self.loop = loop
+    let caFiles = [settings.traces, settings.metrics].compactMap(\.self).map(\.caFile)
+    clients = Dictionary(
+      uniqueKeysWithValues: Set(caFiles).map { caFile in
+        (
+          caFile,
+          CurlClient(
+            loop: loop, options: CurlOptions(permits: { _ in true }, receiveBuffer: 16 << 10, caFile: caFile))
+        )
+      })
     wakeup = Wakeup(loop: loop)
   }
 
@@ -65,19 +72,23 @@ package actor OTLPExporter {
   /// Sends what is left within a short time, and ends.
   package nonisolated func close() async {
     await finish()
-    await client.close()
+    await closeClients()
     await Task.detached { [loop] in loop.shutdown() }.value
   }
 
   private func finish() async {
     for task in tasks { task.cancel() }
     // A request that is under way has the time of the last ones, too.
-    let end = loop.task { [loop, client] in
+    let end = loop.task { [loop] in
       try await loop.sleep(for: Self.farewell)
-      await client.close()
+      await self.closeClients()
     }
     for task in tasks { _ = await task.result }
     end.cancel()
+  }
+
+  private nonisolated func closeClients() async {
+    for client in clients.values { await client.close() }
   }
 
   // MARK: Spans
@@ -170,7 +181,7 @@ package actor OTLPExporter {
     request.body = CurlBytes(body)
     let collector = CurlAnswerCollector(limit: 4 << 10)
     do throws(CurlError) {
-      _ = try await client.perform(request, handler: collector)
+      _ = try await clients[endpoint.caFile]?.perform(request, handler: collector)
     } catch {
       guard error.code == .aborted, collector.answer != nil else { return .failed("\(error)", after: nil) }
     }

@@ -9,6 +9,8 @@ package struct OTLPSettings: Sendable {
     package var headers: [Header]
     package var timeout: Duration
     package var caFile: String?
+    /// The variable that names `caFile`.
+    package var caFileVariable: String
   }
 
   package struct Header: Hashable, Sendable {
@@ -115,9 +117,10 @@ private struct Variables {
     if name == shared + "ENDPOINT" { url += (url.hasSuffix("/") ? "" : "/") + "v1/\(signal.lowercased())" }
     func named(_ name: String) -> String { values[own + name] == nil ? shared + name : own + name }
     try checkProtocol(named("PROTOCOL"))
+    let caFileVariable = named("CERTIFICATE")
     return try OTLPSettings.Endpoint(
       url: url, headers: pairs(named("HEADERS")), timeout: milliseconds(named("TIMEOUT"), or: .seconds(10)),
-      caFile: values[named("CERTIFICATE")])
+      caFile: values[caFileVariable], caFileVariable: caFileVariable)
   }
 
   /// Receivers of OTLP over HTTP take both encodings at the same URL. Those of gRPC have another port.

@@ -41,11 +41,11 @@ package enum FleetSettings {
     } catch {
       throw UsageError("\(error)")
     }
-    for path in [telemetry?.traces?.caFile, telemetry?.metrics?.caFile].compactMap(\.self) {
+    for endpoint in [telemetry?.traces, telemetry?.metrics].compactMap(\.self) {
       do {
-        try CertificateFile.check(path)
+        if let path = endpoint.caFile { try CertificateFile.check(path) }
       } catch {
-        throw UsageError("OTEL_EXPORTER_OTLP_CERTIFICATE: \(error)")
+        throw UsageError("\(endpoint.caFileVariable): \(error)")
       }
     }
     return telemetry

@@ -111,6 +111,32 @@ import Testing
     await receiver.stop()
   }
 
+  @Test("each signal's receiver is verified by the certificate authorities that are named for it")
+  func certificates() async throws {
+    let receiver = try await HookReceiver { _, _ in HTTPResponse(200) }
+    let certificates = try TestCertificates.shared.get()
+    let traces = try TLSRelay(to: UInt16(receiver.port))
+    let metrics = try TLSRelay(to: UInt16(receiver.port), as: .unknown)
+    let log = Logger(level: .error)
+    let exporter = OTLPExporter(
+      try settings(
+        receiver.port,
+        [
+          "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": traces.url("/v1/traces"),
+          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": metrics.url("/v1/metrics"),
+          "OTEL_EXPORTER_OTLP_CERTIFICATE": certificates.authority,
+          "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": certificates.certificate(of: .unknown),
+        ]), service: "films", log: log)
+    await exporter.start { MetricsSnapshot() }
+    span(try #require(exporter.tracer), "a")
+    try await eventually("both have come") { Set(receiver.posts.map(\.path)) == ["/v1/traces", "/v1/metrics"] }
+    await exporter.close()
+    log.close()
+    traces.close()
+    metrics.close()
+    await receiver.stop()
+  }
+
   @Test("a partial success says what was not taken") func partial() {
     #expect(OTLPExporter.rejection(in: Array("{}".utf8)) == nil)
     #expect(OTLPExporter.rejection(in: []) == nil && OTLPExporter.rejection(in: Array("no JSON".utf8)) == nil)

@@ -48,6 +48,11 @@ import WorkerOptions
     ] {
       #expect(error?.message == "\(flag) (\(key)): open \(absent): No such file or directory")
     }
+    let telemetry = [
+      "OTEL_EXPORTER_OTLP_ENDPOINT": "https://a.example", "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": absent,
+    ]
+    let wrong = #expect(throws: UsageError.self) { try configuration(environment: telemetry) }
+    #expect(wrong?.message.hasPrefix("OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE: open \(absent)") == true)
     let empty = "\(directory.path)/empty"
     _ = try FileDescriptor.open(empty, O_WRONLY | O_CREAT, mode: 0o600)
     let error = #expect(throws: UsageError.self) { try configuration(flag, empty) }
