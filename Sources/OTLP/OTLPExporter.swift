@@ -96,23 +96,23 @@ package actor OTLPExporter {
   private func sendSpans(of tracer: Tracer, to endpoint: OTLPSettings.Endpoint) async {
     while !Task.isCancelled {
       await wakeup.sleep(until: .now + settings.delay)
-      while !Task.isCancelled, await sendBatch(of: tracer, to: endpoint) {}
+      // Fewer wait until there is a batch of them again, or their time has come.
+      while !Task.isCancelled, await sendBatch(of: tracer, to: endpoint) == settings.batch {}
     }
     let end = BootInstant.now + Self.farewell
-    while await sendBatch(of: tracer, to: endpoint, until: end), !end.hasPassed {}
+    while await sendBatch(of: tracer, to: endpoint, until: end) > 0, !end.hasPassed {}
   }
 
-  /// Returns whether there was one.
+  /// Returns how many spans there were.
   private func sendBatch(
     of tracer: Tracer, to endpoint: OTLPSettings.Endpoint, until end: BootInstant? = nil
-  ) async -> Bool {
+  ) async -> Int {
     let (spans, dropped) = tracer.take()
     if dropped > 0 {
       log.warning("spans were dropped: they come faster than they are sent", ["count": .integer(dropped)])
     }
-    guard !spans.isEmpty else { return false }
-    await send(encoder.encode(spans), to: endpoint, what: "spans", until: end)
-    return true
+    if !spans.isEmpty { await send(encoder.encode(spans), to: endpoint, what: "spans", until: end) }
+    return spans.count
   }
 
   // MARK: Metrics

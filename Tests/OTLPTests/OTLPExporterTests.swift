@@ -111,6 +111,34 @@ import Testing
     await receiver.stop()
   }
 
+  @Test("spans that end while others are sent wait until there is a batch of them") func batches() async throws {
+    let recording = Lock<Tracer?>(nil)
+    let receiver = try await HookReceiver { _, number in
+      if number < 6, let tracer = recording.withLock({ $0 }) { span(tracer, "while it was sent") }
+      return HTTPResponse(200)
+    }
+    let log = Logger(level: .error)
+    let limits = [
+      "OTEL_METRICS_EXPORTER": "none", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2", "OTEL_BSP_SCHEDULE_DELAY": "60000",
+    ]
+    let exporter = OTLPExporter(try settings(receiver.port, limits), service: "films", log: log)
+    let tracer = try #require(exporter.tracer)
+    recording.withLock { $0 = tracer }
+    await exporter.start { nil }
+    for name in ["a", "b"] { span(tracer, name) }
+    // A full batch, and once more, because another might wait.
+    try await eventually("a batch was sent") { receiver.posts.count == 2 }
+    try await Task.sleep(for: .milliseconds(500))
+    #expect(receiver.posts.count == 2)
+    span(tracer, "d")
+    try await eventually("the next batch was sent") { receiver.posts.count >= 3 }
+    await exporter.close()
+    log.close()
+    await receiver.stop()
+    let names = try OTLPReference.items(of: receiver.posts).map(\.name)
+    #expect(names.count == 8 && names.starts(with: ["a", "b"]))
+  }
+
   @Test("each signal's receiver is verified by the certificate authorities that are named for it")
   func certificates() async throws {
     let receiver = try await HookReceiver { _, _ in HTTPResponse(200) }
