@@ -120,6 +120,11 @@ import Testing
       letter = list.firstMatch(of: /"id":"([0-9]+-[0-9]+)"/).map { String($0.1) } ?? ""
       return list.contains("illegal_transition") && !letter.isEmpty
     }
+    let incomplete = try await fleet.run(["dead-letters", "drop", letter, "3-99999"])
+    #expect(incomplete.status == .exited(4), "\(incomplete.output)")
+    let twice = try await fleet.run(["dead-letters", "list", letter, letter, "--json"]).output
+    #expect(twice.hasPrefix("[{") && twice.count { $0 == "\n" } == 1, "\(twice)")
+    #expect(try await fleet.run(["dead-letters", "--json"]).output.contains(letter), "it was not dropped")
     let retry = #"{"command":"retry","taskId":"\#(ids[0])"}"#
     let replayed = try await fleet.run(["dead-letters", "replay", letter, "--command", retry])
     #expect(replayed.status == .exited(0), "\(replayed.output)")

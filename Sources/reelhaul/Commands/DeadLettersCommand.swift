@@ -46,17 +46,17 @@ extension Subcommand {
       Fleet.kafka(context.arguments), topicPrefix: FleetSettings.topics(context.arguments).prefix)
     do {
       try await Fleet.withStore(context) { store in
-        guard action == "list", names.isEmpty else {
-          for (name, place) in zip(names, places) {
-            guard let letter = try await reader.letter(place.partition, place.offset) else {
-              throw CommandFailure(
-                .notFound, "there is no dead letter \(name)", hint: "'reelhaul dead-letters' shows them.")
-            }
-            try await act(action, letter, correction, store, context)
+        guard !names.isEmpty else { return try await list(reader, store, context) }
+        // Nothing is done about any unless all are there.
+        var letters: [DeadLetter] = []
+        for (name, place) in zip(names, places) {
+          guard let letter = try await reader.letter(place.partition, place.offset) else {
+            throw CommandFailure(
+              .notFound, "there is no dead letter \(name)", hint: "'reelhaul dead-letters' shows them.")
           }
-          return
+          letters.append(letter)
         }
-        try await list(reader, store, context)
+        try await act(action, letters, correction, store, context)
       }
     } catch {
       await reader.close()
@@ -80,28 +80,36 @@ extension Subcommand {
   }
 
   private static func act(
-    _ action: String, _ letter: DeadLetter, _ correction: String?, _ store: any ControlStore, _ context: Context
+    _ action: String, _ letters: [DeadLetter], _ correction: String?, _ store: any ControlStore, _ context: Context
   ) async throws {
     switch action {
     case "replay":
-      let command: Command
-      do throws(Rejection) {
-        command = try letter.replay(correction.map { Array($0.utf8) }, by: CommandActor.name)
-      } catch {
-        throw CommandFailure(
-          .usage, "dead letter \(letter.name) is no command: \(error.reason)",
-          hint: "Send a corrected one with --command '{…}'.")
+      let commands = try letters.map { letter throws(CommandFailure) in
+        do throws(Rejection) {
+          return try letter.replay(correction.map { Array($0.utf8) }, by: CommandActor.name)
+        } catch {
+          throw CommandFailure(
+            .usage, "dead letter \(letter.name) is no command: \(error.reason)",
+            hint: "Send a corrected one with --command '{…}'.")
+        }
       }
-      try await Fleet.send([command], context)
-      try await store.mark(letter.mark, .replayed, actor: CommandActor.name)
-    case "drop": try await store.mark(letter.mark, .dropped, actor: CommandActor.name)
+      try await Fleet.send(commands, context)
+      for letter in letters { try await store.mark(letter.mark, .replayed, actor: CommandActor.name) }
+    case "drop":
+      for letter in letters { try await store.mark(letter.mark, .dropped, actor: CommandActor.name) }
     default: break
     }
     if context.wantsJSON {
-      context.output.document { letter.write(to: &$0) }
+      if letters.count == 1 {
+        context.output.document { letters[0].write(to: &$0) }
+      } else {
+        context.output.documents(letters) { $0.write(to: &$1) }
+      }
     } else if action == "list" {
-      context.output.line(DisplayWidth.printable("\(letter.code): \(letter.reason)"))
-      context.output.line(DisplayWidth.printable(String(decoding: letter.value, as: UTF8.self)))
+      for letter in letters {
+        context.output.line(DisplayWidth.printable("\(letter.code): \(letter.reason)"))
+        context.output.line(DisplayWidth.printable(String(decoding: letter.value, as: UTF8.self)))
+      }
     }
   }
 }
