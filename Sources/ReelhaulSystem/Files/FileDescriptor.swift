@@ -58,9 +58,16 @@ package struct FileDescriptor: ~Copyable, Sendable {
 
   /// Reads up to `buffer.count` bytes at `offset`. The count is smaller only at the end of the file.
   package borrowing func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
+    try fill(buffer) { pread($0, $1, $2, off_t(offset) + $3) }
+  }
+
+  /// Calls `read` with the descriptor, a place, the size of it and how many bytes there are before it.
+  private borrowing func fill(
+    _ buffer: UnsafeMutableRawBufferPointer, _ read: (Int32, UnsafeMutableRawPointer, Int, Int) -> Int
+  ) throws(SystemError) -> Int {
     var done = 0
     while done < buffer.count {
-      let count = pread(raw, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + done)
+      let count = read(raw, buffer.baseAddress! + done, buffer.count - done, done)
       if count > 0 {
         done += count
       } else if count == 0 {
@@ -72,14 +79,20 @@ package struct FileDescriptor: ~Copyable, Sendable {
     return done
   }
 
-  /// The whole content of a small file. Throws `EFBIG` if it is longer than `limit` bytes.
+  /// The whole content of a small file, or what comes out of a pipe. Throws `EFBIG` if it is longer than `limit` bytes.
   package borrowing func contents(limit: Int = .max) throws(SystemError) -> [UInt8] {
+    let isSeekable = lseek(raw, 0, SEEK_CUR) >= 0
     var bytes: [UInt8] = []
     var piece = [UInt8](repeating: 0, count: 64 << 10)
     var count = 0
     repeat {
       let result: Result<Int, SystemError> = piece.withUnsafeMutableBytes { buffer in
-        do throws(SystemError) { return .success(try read(into: buffer, at: Int64(bytes.count))) } catch {
+        do throws(SystemError) {
+          return .success(
+            isSeekable
+              ? try read(into: buffer, at: Int64(bytes.count))
+              : try fill(buffer) { descriptor, place, size, _ in Glibc.read(descriptor, place, size) })
+        } catch {
           return .failure(error)
         }
       }
