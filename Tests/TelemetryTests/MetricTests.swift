@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulTelemetry
 import TestKit
 import Testing
@@ -85,6 +86,18 @@ import Testing
     #expect(read.value("process_open_fds") >= 3 && read.value("process_max_fds") > 3)
     #expect(read.value("process_start_time_seconds") > 1_600_000_000)
     #expect(read.families["process_cpu_seconds_total"] != nil)
+  }
+
+  @Test("the descriptors that are counted are those that are open without the counting") func descriptors() throws {
+    // Other tests open and close some meanwhile.
+    let isExact = (0..<200).contains { _ in
+      let open = (0..<getdtablesize()).count { fcntl($0, F_GETFD) >= 0 }
+      var text = MetricsSnapshot()
+      text.addProcess()
+      let read = try? PrometheusText(String(decoding: text.bytes, as: UTF8.self))
+      return read?.value("process_open_fds") == Double(open)
+    }
+    #expect(isExact)
   }
 
   @Test(

@@ -21,8 +21,8 @@ extension MetricsSnapshot {
       }
     }
     if let descriptors = try? FileDescriptor.open("/proc/self/fd", O_RDONLY | O_DIRECTORY).entries().count {
-      // Without the one that reads them.
-      add("process_open_fds", Double(descriptors - 1), help: "Open file descriptors.")
+      // Without the two that are open to list them.
+      add("process_open_fds", Double(descriptors - 2), help: "Open file descriptors.")
     }
     var limit = rlimit()
     if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
