@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskCore
 
 /// The content of one log line, and its encoding.
@@ -55,25 +56,28 @@ extension [UInt8] {
     append(contentsOf: text.utf8)
   }
 
-  /// Quotes the text if it is empty or contains a space, a quote, `=` or a control character.
+  /// Quotes the text if it is empty or contains a space, a quote, `=` or a character that is unsafe on a terminal.
   fileprivate mutating func append(logfmt text: String) {
-    let isPlain = !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x3d && $0 != 0x7f }
+    let isPlain =
+      !text.isEmpty && text.unicodeScalars.allSatisfy { !" \"=".unicodeScalars.contains($0) && !$0.isUnsafeOnTerminal }
     if isPlain { append(text: text) } else { append(json: text) }
   }
 
-  /// Writes a JSON string. Control characters are escaped, so they cannot reach the terminal.
+  /// Writes a JSON string. Characters that are unsafe on a terminal are escaped, so they cannot reach it.
   fileprivate mutating func append(json text: String) {
     append(UInt8(ascii: "\""))
-    for byte in text.utf8 {
-      switch byte {
-      case UInt8(ascii: "\""): append(text: "\\\"")
-      case UInt8(ascii: "\\"): append(text: "\\\\")
-      case UInt8(ascii: "\n"): append(text: "\\n")
-      case UInt8(ascii: "\t"): append(text: "\\t")
-      case 0..<0x20, 0x7f:
-        append(text: "\\u00")
-        append(text: byte < 16 ? "0\(String(byte, radix: 16))" : String(byte, radix: 16))
-      default: append(byte)
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": append(text: "\\\"")
+      case "\\": append(text: "\\\\")
+      case "\n": append(text: "\\n")
+      case "\t": append(text: "\\t")
+      case _ where scalar.isUnsafeOnTerminal:
+        for unit in scalar.utf16 {
+          let digits = String(unit, radix: 16)
+          append(text: "\\u" + String(repeating: "0", count: 4 - digits.count) + digits)
+        }
+      default: append(contentsOf: scalar.utf8)
       }
     }
     append(UInt8(ascii: "\""))

@@ -1,6 +1,7 @@
 import CommandLineKit
 import TaskCore
 import Testing
+import WorkerOptions
 
 @testable import reelhaul
 
@@ -15,6 +16,17 @@ import Testing
     #expect(Set(options.map(\.name)).count == options.count)
     let shorts = options.compactMap(\.short)
     #expect(Set(shorts).count == shorts.count)
+  }
+
+  /// A worker waits for them instead.
+  @Test(
+    "the help of every command that needs Kafka or PostgreSQL tells what it ends with if they cannot be reached",
+    arguments: commands.keys.filter { $0 != "worker" }.sorted())
+  func tellsOfServicesThatCannotBeReached(_ name: String) throws {
+    let command = try #require(Self.commands[name])
+    guard command.options.contains(where: { [OptionSpec.kafka.name, OptionSpec.postgres.name].contains($0.name) })
+    else { return }
+    #expect(command.exits.contains { $0.code == ExitCode.unreachable.rawValue })
   }
 
   @Test("every default is a valid value of its option", arguments: commands.keys.sorted())

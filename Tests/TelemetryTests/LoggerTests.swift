@@ -41,6 +41,15 @@ import Testing
     }
   }
 
+  @Test("what foreign text could control or deceive a terminal with is escaped, and all else stays")
+  func textsUnsafeOnATerminalAreEscaped() throws {
+    for format in [LogFormat.json, .logfmt, .journal] {
+      let lines = try output(format) { $0.warning("a\u{9b}2J", ["name": "x\u{202e}y\u{e0001}", "film": "é🎬👨‍👩"]) }
+      #expect(lines.count == 1 && lines[0].contains(#""a\u009b2J""#), "\(lines)")
+      #expect(lines[0].contains(#""x\u202ey\udb40\udc01""#) && lines[0].contains("é🎬👨‍👩"), "\(lines)")
+    }
+  }
+
   @Test("logfmt quotes values with spaces or equal signs, and empty values")
   func logfmtQuotesWhatNeedsIt() throws {
     let lines = try output(.logfmt) { $0.error("two words", ["plain": "x", "quoted": "a=b", "empty": ""]) }

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// The columns that text takes on a terminal.
 package enum DisplayWidth {
   package static func of(_ text: some StringProtocol) -> Int {
@@ -53,19 +55,9 @@ package enum DisplayWidth {
 
   /// The text without control characters, with which foreign text could control the terminal.
   package static func printable(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    guard text.unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return text }
     var result = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars { result.append(isControl(scalar) ? "\u{FFFD}" : scalar) }
+    for scalar in text.unicodeScalars { result.append(scalar.isUnsafeOnTerminal ? "\u{FFFD}" : scalar) }
     return String(result)
-  }
-
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-    switch scalar.properties.generalCategory {
-    case .control: true
-    // Bidirectional overrides and similar characters can make a name look like another name.
-    case .format: scalar.value != 0x200D
-    case .lineSeparator, .paragraphSeparator: true
-    default: false
-    }
   }
 }

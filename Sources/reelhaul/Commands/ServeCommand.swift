@@ -26,7 +26,7 @@ extension Subcommand {
           "reelhaul serve --address 0.0.0.0 --public-url https://films.example/reelhaul --trusted-proxy 10.0.0.0/8",
           "For others, behind a proxy that speaks HTTPS"),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let stop = StopSignal()
     let address = try ServeAddress(context.arguments)
