@@ -58,7 +58,8 @@ extension FleetClient {
         for try await piece in StreamingExchange.pieces(of: request, timeout: configuration.timeout) {
           failures = 0
           for event in try parser.read(piece) {
-            cursor = parser.lastID
+            // The parser may have read the id of the next event, which has not come yet.
+            cursor = event.id
             guard let change = try change(event) else { continue }
             if case .event = change { isBehindEvent = true }
             if case .gap = change, isBehindEvent, !skipsGaps {

@@ -55,7 +55,7 @@ import Testing
       switch number {
       case 1: .events(": hello\n\n" + Documents.event(id, "started", "running", sequence: 2, cursor: "c2"))
       case 2: .problem(503, "restarting")
-      case 3: .events(Documents.event(id, "paused", "paused", sequence: 3, cursor: "c3") + "data: {\"half")
+      case 3: .events(Documents.event(id, "paused", "paused", sequence: 3, cursor: "c3") + "id: c4\ndata: {\"half")
       default:
         .events(
           Documents.event(id, "succeeded", "succeeded", sequence: 4, cursor: "c4")
