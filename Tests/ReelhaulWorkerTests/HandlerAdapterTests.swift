@@ -56,11 +56,51 @@ import WorkerCore
     for secret in ["hunter2", "abcdef"] { #expect(!message.contains(secret)) }
   }
 
+  /// Its own checks fail with a text that nobody could store or publish, and that nobody may read.
+  private struct Verbose: TaskHandler {
+    struct Complaint: Error, CustomStringConvertible {
+      var description: String {
+        "DELETE https://user:hunter2@host/a?sig=abcdef\u{0}failed " + String(repeating: "x", count: 1 << 21)
+      }
+    }
+    struct Parameters: Codable, Sendable { var isRight: Bool }
+    struct Checkpoint: Codable, Sendable {
+      init(from decoder: any Decoder) throws { throw Complaint() }
+    }
+    static let kind = "verbose"
+
+    static func validate(_ parameters: Parameters) throws { if !parameters.isRight { throw Complaint() } }
+
+    func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> NoOutput { NoOutput() }
+  }
+
+  @Test(
+    "the error of a check of parameters or of a checkpoint is masked and can be stored, as that of a run",
+    arguments: [(false, TaskFailure.Code.parametersInvalid), (true, .checkpointUnreadable)])
+  func errorsOfChecks(hasRightParameters: Bool, code: TaskFailure.Code) async throws {
+    var spec = TaskSpec(id: .random(), kind: TaskKind(rawValue: Verbose.kind), source: "")
+    spec.parameters = Array(#"{"isRight":\#(hasRightParameters)}"#.utf8)
+    let outcome = try await run(
+      Verbose(), spec, from: Checkpoint(version: 1, payload: Array(#"{"checkpoint":1}"#.utf8)))
+    guard case .failed(let failure) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+    #expect(failure.code == code && failure.message.contains("host/a"))
+    #expect(failure.message.utf8.count < 1200 && !failure.message.utf8.contains(0))
+    for secret in ["hunter2", "abcdef"] { #expect(!failure.message.contains(secret)) }
+  }
+
   private func run(_ handler: Scripted<Int>, from checkpoint: Checkpoint) async throws -> RunOutcome {
+    try await run(handler, TaskSpec(Scripted<Int>.self, .init()), from: checkpoint)
+  }
+
+  private func run(_ handler: some TaskHandler, _ spec: TaskSpec, from checkpoint: Checkpoint?) async throws
+    -> RunOutcome
+  {
     let loop = EventLoop(name: "adapter-test")
     let log = Logger(level: .error)
-    let claim = Claim(
-      spec: try TaskSpec(Scripted<Int>.self, .init()), epoch: 2, attempt: 1, checkpoint: checkpoint)
+    let claim = Claim(spec: spec, epoch: 2, attempt: 1, checkpoint: checkpoint)
     let ledger = RunLedger(
       claim: claim,
       lease: Lease(worker: WorkerID(rawValue: 1), boot: .random(), fence: Fence(until: .now + .seconds(3600))),

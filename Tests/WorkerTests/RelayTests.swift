@@ -4,6 +4,7 @@ import TaskCore
 import TaskStore
 import TestKit
 import Testing
+import WorkerCore
 
 /// Rows leave the outbox only after Kafka has their events.
 @Suite struct RelayTests {
@@ -99,6 +100,27 @@ import Testing
       let kept = try TaskDocumentJSON.decode(message.value ?? []).spec.parameters
       #expect(kept == (isLong ? nil : other.parameters))
     }
+  }
+
+  @Test("the error of a task that is too long for Kafka is cut, and holds up no others")
+  func anErrorThatIsTooLong() async throws {
+    let bench = try WorkerBench()
+    let (long, other) = (download(), noop())
+    bench.handler.end(
+      long.id,
+      with: .failed(
+        TaskFailure(code: .sourceInvalid, message: String(repeating: "é", count: 2 << 20), class: .fail)))
+    try await bench.run {
+      bench.submit([long])
+      try await eventually("the task is over") { try await bench.state(long.id) == .failed }
+      bench.submit([other])
+      try await eventually("the other task is over") { try await bench.state(other.id) == .succeeded }
+      try await eventually("the outbox is empty") { try await bench.store.pendingRows() == nil }
+    }
+    try expectHistory(of: other.id, in: bench)
+    let snapshot = bench.sink.messages(to: bench.topics.tasks).last { $0.key == Array(long.id.description.utf8) }
+    let error = try #require(try TaskDocumentJSON.decode(snapshot?.value ?? []).error)
+    #expect(error.code == .sourceInvalid && error.message == String(repeating: "é", count: 500))
   }
 
   /// Checks that every number from 1 on exists, and that the last snapshot is the newest.

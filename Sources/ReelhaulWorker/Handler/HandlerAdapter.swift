@@ -78,7 +78,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     do throws(InvalidTask) {
       parameters = try claim.spec.parameters(of: Handler.self)
     } catch {
-      return .failed(TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail))
+      return .failed(TaskFailure(code: .parametersInvalid, message: TaskFailure.message("\(error)"), class: .fail))
     }
     let payload: RunState.Payload
     let last: Handler.Checkpoint?
@@ -87,7 +87,9 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       last = try payload.checkpoint.map { try JSONValue.decode(Handler.Checkpoint.self, from: $0) }
     } catch {
       // A newer worker may have written the checkpoint. This worker must not begin anew and so destroy its work.
-      let message = "this worker cannot read the checkpoint: \(error); cancel and retry the task to begin anew"
+      let message =
+        "this worker cannot read the checkpoint: \(TaskFailure.message("\(error)")); "
+        + "cancel and retry the task to begin anew"
       return .failed(TaskFailure(code: .checkpointUnreadable, message: message, class: .wait))
     }
 

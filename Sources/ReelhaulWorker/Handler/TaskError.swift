@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import TaskCore
 
 /// An error of a handler that says what happens to its task.
@@ -42,13 +43,13 @@ public struct OwnershipLostError: Error, Hashable, Sendable, CustomStringConvert
 }
 
 extension TaskFailure {
-  /// The failure for an error of a handler. Its text is limited in length, and parts that look like secrets are masked.
+  /// The failure for an error of a handler.
   init(_ error: any Error) {
     let (code, text, meaning) =
       (error as? TaskError).map { ($0.code, $0.message, $0.meaning) }
       ?? ("handler_error", "\(type(of: error)): \(error)", .retry(after: nil))
     let failureCode = TaskFailure.Code(rawValue: code.storable(limit: 64))
-    let message = SecretMask.masked(text.storable(limit: 16 * TaskFailure.textLimit), limit: TaskFailure.textLimit)
+    let message = Self.message(text)
     self =
       switch meaning {
       case .permanent: TaskFailure(code: failureCode, message: message, class: .fail)
@@ -60,16 +61,17 @@ extension TaskFailure {
   }
 
   private static let textLimit = 1000
+
+  /// The text of a handler's code as that of a failure: limited in length, without what the store refuses, and with parts
+  /// masked that look like secrets.
+  static func message(_ text: String) -> String {
+    SecretMask.masked(text.storable(limit: 16 * textLimit), limit: textLimit)
+  }
 }
 
 extension String {
-  /// At most `limit` bytes, because one character may have any number of them.
-  func storable(limit: Int) -> String {
-    var bytes = utf8.prefix(limit)
-    // A scalar that would be cut is left out.
-    while bytes.endIndex.samePosition(in: unicodeScalars) == nil { bytes = bytes.dropLast() }
-    return String(Substring(bytes)).storable
-  }
+  /// At most `limit` bytes.
+  func storable(limit: Int) -> String { prefix(bytes: limit).storable }
 
   /// Without NUL, which PostgreSQL refuses.
   var storable: String {

@@ -33,13 +33,7 @@ extension HookEvent {
 
   private static func document(of task: TaskDocument) -> [UInt8] {
     let json = TaskDocumentJSON.encode(task)
-    guard json.count > limit else { return json }
-    var task = task
-    task.output = nil
-    task.spec.parameters = nil
-    task.spec.labels = [:]
-    task.spec.after = []
-    return TaskDocumentJSON.encode(task)
+    return json.count > limit ? TaskDocumentJSON.encode(task.cut) : json
   }
 
   /// The event's own id, the same at every attempt.

@@ -19,8 +19,8 @@ package struct EventMessages: Sequence, Sendable {
   /// `source` names the worker in the events, as a CloudEvents source.
   ///
   /// - Parameter limit: leaves `output`, `parameters`, `labels` and `after` out of documents of more bytes, at least
-  ///   ``excerpt``. The other fields are bounded. Their events have the header `task-cut`, with the number of bytes of
-  ///   the whole document.
+  ///   ``excerpt``, and the end of a long error. Their events have the header `task-cut`, with the number of bytes of the
+  ///   whole document.
   package init(_ pending: PendingEvents, topics: TopicPlan, source: String, cutAbove limit: Int? = nil) {
     self.pending = pending
     self.topics = topics
@@ -115,12 +115,7 @@ package struct EventMessages: Sequence, Sendable {
     private func document(of task: TaskDocument) -> Document {
       let json = TaskDocumentJSON.encode(task)
       guard let limit, json.count > limit else { return Document(json: json) }
-      var task = task
-      task.output = nil
-      task.spec.parameters = nil
-      task.spec.labels = [:]
-      task.spec.after = []
-      return Document(json: TaskDocumentJSON.encode(task), cut: KafkaHeader("task-cut", String(json.count)))
+      return Document(json: TaskDocumentJSON.encode(task.cut), cut: KafkaHeader("task-cut", String(json.count)))
     }
   }
 }
