@@ -91,13 +91,50 @@ import WorkerCore
     for secret in ["hunter2", "abcdef"] { #expect(!failure.message.contains(secret)) }
   }
 
-  private func run(_ handler: Scripted<Int>, from checkpoint: Checkpoint) async throws -> RunOutcome {
-    try await run(handler, TaskSpec(Scripted<Int>.self, .init()), from: checkpoint)
+  @Test("an error that a middleware catches still decides what happens to the task")
+  func caughtErrors() async throws {
+    let catching: TaskMiddleware = { _, next in
+      do { try await next() } catch {}
+    }
+    func outcome(_ error: any Error, stop: StopReason? = nil) async throws -> RunOutcome {
+      let handler = Scripted { _ -> Int in throw error }
+      return try await run(handler, middleware: [catching, catching], stop: stop)
+    }
+    let busy = TaskFailure(code: .init(rawValue: "busy"), message: "later", class: .retry)
+    #expect(try await outcome(TaskError.retry("later", code: "busy")) == .failed(busy))
+    #expect(try await outcome(CancellationError(), stop: .drain) == .stopped)
+    #expect(try await outcome(TaskError.retry("later", code: "busy"), stop: .intent(.pause)) == .stopped)
+    let handler = Scripted { _ in 7 }
+    #expect(
+      try await run(handler, middleware: [catching]) == .succeeded(sha256: nil, bytes: 0, output: Array("7".utf8)))
   }
 
-  private func run(_ handler: some TaskHandler, _ spec: TaskSpec, from checkpoint: Checkpoint?) async throws
-    -> RunOutcome
-  {
+  @Test("a middleware that does not call its next fails the task, but not a run that is told to stop")
+  func missingCalls() async throws {
+    let idle: TaskMiddleware = { _, _ in }
+    func outcome(stop: StopReason? = nil) async throws -> RunOutcome {
+      try await run(Scripted { _ in 7 }, middleware: [idle], stop: stop)
+    }
+    guard case .failed(let failure) = try await outcome() else {
+      Issue.record("it did not fail")
+      return
+    }
+    #expect(failure.code.rawValue == "middleware_error" && failure.class == .fail)
+    #expect(try await outcome(stop: .drain) == .stopped)
+  }
+
+  private func run(
+    _ handler: Scripted<Int>, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
+    from checkpoint: Checkpoint? = nil
+  ) async throws -> RunOutcome {
+    try await run(
+      handler, TaskSpec(Scripted<Int>.self, .init()), middleware: middleware, stop: stop, from: checkpoint)
+  }
+
+  private func run(
+    _ handler: some TaskHandler, _ spec: TaskSpec, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
+    from checkpoint: Checkpoint?
+  ) async throws -> RunOutcome {
     let loop = EventLoop(name: "adapter-test")
     let log = Logger(level: .error)
     let claim = Claim(spec: spec, epoch: 2, attempt: 1, checkpoint: checkpoint)
@@ -105,7 +142,8 @@ import WorkerCore
       claim: claim,
       lease: Lease(worker: WorkerID(rawValue: 1), boot: .random(), fence: Fence(until: .now + .seconds(3600))),
       store: StoreBatcher(store: MemoryStore(), loop: loop, log: log))
-    let outcome = await HandlerAdapter(handler, roots: nil, log: log).run(claim, ledger: ledger)
+    if let stop { ledger.tellToStop(stop) }
+    let outcome = await HandlerAdapter(handler, middleware: middleware, roots: nil, log: log).run(claim, ledger: ledger)
     await Task.detached { loop.shutdown() }.value
     return outcome
   }

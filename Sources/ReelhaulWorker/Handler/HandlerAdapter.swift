@@ -8,7 +8,8 @@ import TransferEngine
 import WorkerCore
 
 /// Wraps every run of every handler, to measure, to trace or to open a resource. It must call `next` once. The error
-/// that `next` throws decides what happens to the task, unless the middleware throws another error.
+/// that `next` throws decides what happens to the task, also if the middleware catches it, unless the middleware throws
+/// another error.
 public typealias TaskMiddleware =
   @Sendable (_ task: TaskInfo, _ next: @Sendable () async throws -> Void) async throws -> Void
 
@@ -111,20 +112,28 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
   private func call(
     _ parameters: Handler.Parameters, _ context: TaskContext<Handler.Checkpoint>
   ) async throws -> Handler.Output {
-    let output = Lock<Handler.Output?>(nil)
+    let made = Lock<(output: Handler.Output?, error: (any Error)?)>((nil, nil))
     var next: @Sendable () async throws -> Void = { [handler] in
-      let result = try await handler.run(parameters, context: context)
-      output.withLock { $0 = result }
+      do {
+        let output = try await handler.run(parameters, context: context)
+        made.withLock { $0.output = output }
+      } catch {
+        made.withLock { $0.error = error }
+        throw error
+      }
     }
     for layer in middleware.reversed() {
       let inner = next
       next = { try await layer(context.task, inner) }
     }
     try await next()
-    guard let output = output.withLock({ $0 }) else {
-      throw TaskError.permanent("a middleware did not call its next", code: "middleware_error")
-    }
-    return output
+    let (output, error) = made.withLock { $0 }
+    if let output { return output }
+    // A middleware has caught it.
+    if let error { throw error }
+    // One that is canceled may well give up before it calls the handler.
+    guard context.stopReason == nil else { throw CancellationError() }
+    throw TaskError.permanent("a middleware did not call its next", code: "middleware_error")
   }
 
   /// Returns nil if the kind has no output.
