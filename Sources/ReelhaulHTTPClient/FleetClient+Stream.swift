@@ -56,8 +56,8 @@ extension FleetClient {
         request.setValue("text/event-stream", forHTTPHeaderField: "Accept")
         if let cursor { request.setValue(cursor, forHTTPHeaderField: "Last-Event-ID") }
         for try await piece in StreamingExchange.pieces(of: request, timeout: configuration.timeout) {
-          failures = 0
           for event in try parser.read(piece) {
+            failures = 0
             // The parser may have read the id of the next event, which has not come yet.
             cursor = event.id
             guard let change = try change(event) else { continue }

@@ -57,7 +57,13 @@ final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Send
     _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
     completionHandler: @escaping (URLSession.ResponseDisposition) -> Void
   ) {
-    if let response = response as? HTTPURLResponse, response.statusCode != 200 { refusal = (response, Data()) }
+    if let response = response as? HTTPURLResponse, response.statusCode != 200 {
+      refusal = (response, Data())
+    } else if response.mimeType?.lowercased() != "text/event-stream" {
+      // At once, because a page may have no end.
+      let type = response.mimeType ?? "something without a type"
+      pieces.finish(throwing: FleetError(.unreadableAnswer, "the answer is no stream of events, but \(type)"))
+    }
     completionHandler(.allow)
   }
 

@@ -70,6 +70,35 @@ import Testing
     }
   }
 
+  @Test("a page that is no stream of events is refused, even one without an end", .timeLimit(.minutes(1)))
+  func page() async throws {
+    try await ScriptedAPI.run { _, _ in
+      HTTPResponse(
+        headers: ["Content-Type": "text/html; charset=utf-8"],
+        body: .stream { stream in
+          while stream.send(Array("<p>Sign in</p>\n\n".utf8)) { try? await Task.sleep(for: .milliseconds(5)) }
+        })
+    } _: { client, api in
+      let error = await #expect(throws: FleetError.self) {
+        for try await _ in client.events(of: UUID()) {}
+      }
+      #expect(error?.code == .unreadableAnswer && error?.message.contains("text/html") == true)
+      #expect(api.requests.withLock { $0.count } == 1)
+    }
+  }
+
+  @Test("streams that end before any event are not followed for ever", .timeLimit(.minutes(1)))
+  func streamsWithoutEvents() async throws {
+    try await ScriptedAPI.run { _, _ in
+      .events(": hello\n\n")
+    } _: { client, api in
+      let error = await #expect(throws: FleetError.self) {
+        for try await _ in client.events(of: UUID()) {}
+      }
+      #expect(error?.code == .unreachable && api.requests.withLock { $0.count } == 5)
+    }
+  }
+
   @Test("a kept cursor whose events are gone is an error, and not a silent gap") func gap() async throws {
     try await ScriptedAPI.run { _, _ in
       .events("event: gap\ndata: {}\n\n")
