@@ -33,10 +33,11 @@ public struct StorageURL: Hashable, Sendable {
     self = try url.get()
   }
 
-  /// A file in a scratch directory. No text can be parsed into such a URL, because ``reserved`` is refused.
+  /// A file in a scratch directory, with exactly this name. No text can be parsed into such a URL, because ``reserved`` is
+  /// refused.
   package init(root: String, scratch directory: String, file: String) throws(InvalidStorageURL) {
     self.root = root
-    names = [Self.reserved, "scratch", directory, try Self.checked(Array(file.utf8), composes: true)]
+    names = [Self.reserved, "scratch", directory, try Self.checked(file)]
   }
 
   private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>, composes: Bool) throws(InvalidStorageURL) {
@@ -50,7 +51,12 @@ public struct StorageURL: Hashable, Sendable {
     }
     names = try place[name.endIndex...].dropFirst()
       .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      .map { name throws(InvalidStorageURL) in try Self.checked(name, composes: composes) }
+      .map { name throws(InvalidStorageURL) in
+        guard let name = Self.unescaped(name) else {
+          throw InvalidStorageURL("an escape in it is not %XX of valid UTF-8")
+        }
+        return try Self.checked(composes ? name.composed : name)
+      }
     guard !names.contains(where: Self.isReserved) else { throw InvalidStorageURL("\(Self.reserved) is reserved") }
     guard names.reduce(names.count, { $0 + $1.utf8.count }) <= Self.pathLimit else {
       throw InvalidStorageURL("its path is longer than \(Self.pathLimit) bytes")
@@ -78,18 +84,16 @@ public struct StorageURL: Hashable, Sendable {
     return end.map { String(String.UnicodeScalarView(visible[...$0])).lowercased() == reserved } ?? false
   }
 
-  private static func checked(_ escaped: some Collection<UInt8>, composes: Bool) throws(InvalidStorageURL) -> String {
-    guard let name = unescaped(escaped) else { throw InvalidStorageURL("an escape in it is not %XX of valid UTF-8") }
+  private static func checked(_ name: String) throws(InvalidStorageURL) -> String {
     guard !name.isEmpty else { throw InvalidStorageURL("a name in its path is empty") }
     guard name != "." && name != ".." else { throw InvalidStorageURL("\(name) is not a name") }
     guard name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control && $0 != "/" }) else {
       throw InvalidStorageURL("a name in its path has a control character or an escaped '/'")
     }
-    let result = composes ? name.composed : name
-    guard result.utf8.count <= nameLimit else {
+    guard name.utf8.count <= nameLimit else {
       throw InvalidStorageURL("a name in its path is longer than \(nameLimit) bytes")
     }
-    return result
+    return name
   }
 
   /// Returns `nil` if an escape is not `%XX`, or if the decoded bytes are not UTF-8.

@@ -1,0 +1,45 @@
+import Glibc
+import ReelhaulTestKit
+import TaskCore
+import TestKit
+import Testing
+
+@testable import ReelhaulWorker
+
+/// Transfers of handlers, without a fleet.
+@Suite struct HandlerTransferTests {
+  private func withScript<Result: Codable & Sendable>(
+    _ script: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result,
+    test body: (HandlerTest<Scripted<Result>>) async throws -> Void
+  ) async throws {
+    let test = try await HandlerTest(Scripted<Result>.Parameters()) { Scripted(body: script) }
+    try await body(test)
+    await test.close()
+  }
+
+  @Test("a file is fetched under exactly the name that its handler gives it")
+  func names() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> [String] in
+      var names: [String] = []
+      for name in ["100%25.mp4", "50%.mp4", "%2E%2E", "Ame\u{301}lie.mp4", "Am\u{e9}lie.mp4"] {
+        let file = try await context.transfer.fetch(url, as: name)
+        let scratch = try await context.scratch()
+        var status = stat()
+        if stat(file.location, &status) == 0, status.st_size == 1000 { names.append(name) }
+        #expect(Array(file.location.utf8) == Array("\(scratch)/\(name)".utf8))
+        _ = try await context.transfer.publish(file.location, to: "storage://default/\(names.count).mp4")
+      }
+      for name in ["", ".", "..", "a/b", "a\u{0}b"] {
+        await #expect(throws: TaskError.self) { _ = try await context.transfer.fetch(url, as: name) }
+      }
+      return names
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output?.count == 5, "\(run)")
+    }
+    origin.close()
+  }
+}
