@@ -42,4 +42,29 @@ import Testing
     }
     origin.close()
   }
+
+  @Test("a task records no more transfers than its next run can read, and fails with one more")
+  func mostTransfers() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> String in
+      guard context.epoch == 1 else { return "read" }
+      for number in 0..<300 {
+        do {
+          try await context.run.checkpoint(Checkpoint(payload: Array("{}".utf8)), ofTransfer: "\(number)")
+        } catch {
+          break
+        }
+      }
+      // One that was begun may still go on.
+      try await context.run.checkpoint(Checkpoint(payload: Array("[]".utf8)), ofTransfer: "0")
+      return try await context.transfer.fetch(url, as: "a").location
+    } test: { test in
+      let failure = try #require(try await test.run().failure)
+      #expect(failure.code.rawValue == "checkpoint_too_long" && !failure.isRetryable, "\(failure)")
+      #expect(try await test.resume().output == "read")
+    }
+    origin.close()
+  }
 }

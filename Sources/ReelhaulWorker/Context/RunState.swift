@@ -108,6 +108,10 @@ package final class RunState: Sendable {
         change(&next)
         return next
       }
+      guard next.transfers.count <= JSONReader.memberLimit else {
+        throw Self.tooLong(
+          "\(next.transfers.count) transfers are begun and not done, and a task may have \(JSONReader.memberLimit)")
+      }
       // What is done may fall, where a handler begins anew. Only more than ever before is progress.
       let envelope = Checkpoint(
         version: PayloadJSON.version, bytesDone: max(ledger.bytesDone, ledger.recordedBytes),

@@ -12,6 +12,8 @@ import WorkerCore
 /// The bytes on disk are recorded with the run's checkpoint. When another run makes the same call, the transfer
 /// continues from there. The calls throw ``TaskError`` with the code with which a download task would fail,
 /// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
+///
+/// A task may have 256 transfers that are begun and not done.
 public struct TaskTransfer: Sendable {
   let run: RunState
 
@@ -206,7 +208,12 @@ private final class HandlerTransferLedger: DownloadLedger {
   }
 
   func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
-    try await run.checkpoint(checkpoint.envelope, ofTransfer: name)
+    do {
+      try await run.checkpoint(checkpoint.envelope, ofTransfer: name)
+    } catch let error as TaskError {
+      // It says what becomes of the task.
+      throw TaskFailure(error)
+    }
   }
 
   func progress(bytesDone: Int64, bytesTotal: Int64?) {

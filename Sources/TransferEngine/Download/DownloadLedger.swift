@@ -18,8 +18,8 @@ package protocol TransferLedger: Sendable {
 /// A ledger that records what the next run of a download needs to continue.
 package protocol DownloadLedger: TransferLedger {
   /// Records what is on stable storage, and returns once the store has committed it. Throws if the task has another
-  /// owner now; ``TransferLedger/mayWrite`` is then false. Any other error comes from the store: it ends the run, and
-  /// the run is not counted as an attempt. The store may be asked up to `patience` later, together with other runs.
+  /// owner now; ``TransferLedger/mayWrite`` is then false. A `TaskFailure` is that of the run. Any other error comes from
+  /// the store: it ends the run, and the run is not counted as an attempt. The store may be asked up to `patience` later, together with other runs.
   func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws
 }
 

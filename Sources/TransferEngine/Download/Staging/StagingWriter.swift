@@ -285,6 +285,7 @@ extension StagingWriter {
 extension TaskFailure {
   /// The ledger could not record a checkpoint.
   static func unrecorded(_ error: any Error) -> TaskFailure {
-    TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
+    error as? TaskFailure
+      ?? TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }
 }
