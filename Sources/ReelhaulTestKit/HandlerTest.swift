@@ -168,6 +168,7 @@ public actor HandlerTest<Handler: TaskHandler> {
     {
       _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])
     }
+    if outcome != nil { await ledger.finish() }
     let before = try RunState.checkpoint(of: claim.checkpoint)
     return HandlerRun(
       outcome: ended, attempt: claim.attempt, epoch: claim.epoch,

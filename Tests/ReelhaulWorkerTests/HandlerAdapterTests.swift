@@ -1,3 +1,4 @@
+import Glibc
 import MemoryTaskStore
 import ReelhaulSystem
 import ReelhaulTelemetry
@@ -123,17 +124,33 @@ import WorkerCore
     #expect(try await outcome(stop: .drain) == .stopped)
   }
 
+  @Test("the scratch directory is removed only when the end of the run is written, which does not wait for it")
+  func scratchOfEndedRun() async throws {
+    let path = Lock("")
+    let handler = Scripted { context -> Int in
+      let scratch = try await context.scratch()
+      path.withLock { $0 = scratch }
+      return 1
+    }
+    let outcome = try await run(handler) { ledger in
+      #expect(access(path.withLock { $0 }, F_OK) == 0)
+      await ledger.finish()
+      #expect(access(path.withLock { $0 }, F_OK) != 0)
+    }
+    #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
+  }
+
   private func run(
     _ handler: Scripted<Int>, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
-    from checkpoint: Checkpoint? = nil
+    from checkpoint: Checkpoint? = nil, then: (RunLedger) async -> Void = { _ in }
   ) async throws -> RunOutcome {
     try await run(
-      handler, TaskSpec(Scripted<Int>.self, .init()), middleware: middleware, stop: stop, from: checkpoint)
+      handler, TaskSpec(Scripted<Int>.self, .init()), middleware: middleware, stop: stop, from: checkpoint, then: then)
   }
 
   private func run(
     _ handler: some TaskHandler, _ spec: TaskSpec, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
-    from checkpoint: Checkpoint?
+    from checkpoint: Checkpoint?, then: (RunLedger) async -> Void = { _ in }
   ) async throws -> RunOutcome {
     let loop = EventLoop(name: "adapter-test")
     let log = Logger(level: .error)
@@ -144,6 +161,7 @@ import WorkerCore
       store: StoreBatcher(store: MemoryStore(), loop: loop, log: log))
     if let stop { ledger.tellToStop(stop) }
     let outcome = await HandlerAdapter(handler, middleware: middleware, roots: nil, log: log).run(claim, ledger: ledger)
+    await then(ledger)
     await Task.detached { loop.shutdown() }.value
     return outcome
   }

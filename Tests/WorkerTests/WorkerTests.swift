@@ -429,6 +429,45 @@ import WorkerCore
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
   }
 
+  @Test("what a run leaves for its end does not delay the end, holds its place, and is not taken for a run")
+  func leftWork() async throws {
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+    let log = Logger(level: .info, format: .json, descriptor: file.raw)
+    let bench = try WorkerBench(log: log) {
+      $0.concurrency = 1
+      $0.watchdog = Watchdog(patience: .seconds(2), grace: .milliseconds(300))
+    }
+    let (spec, next) = (download(), download())
+    let (gate, finished) = (Lock(false), Lock(false))
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.handler.ledger(spec.id)?.leave {
+        while !gate.withLock({ $0 }) { await Task { try? await Task.sleep(for: .milliseconds(10)) }.value }
+        finished.withLock { $0 = true }
+      }
+      bench.handler.end(spec.id, with: .succeeded(sha256: nil, bytes: 0, output: nil))
+      try await eventually("its end is written") { try await bench.state(spec.id) == .succeeded }
+      bench.submit([next])
+      // Longer than a run may stand still, and than one that should stop may take.
+      try await Task.sleep(for: .seconds(4))
+      #expect(try await bench.state(next.id) == .queued)
+      #expect(!finished.withLock { $0 })
+      gate.withLock { $0 = true }
+      try await eventually("the next one runs") { bench.handler.ledger(next.id) != nil }
+      #expect(finished.withLock { $0 })
+      bench.handler.end(next.id, with: .succeeded(sha256: nil, bytes: 0, output: nil))
+      try await eventually("the next one is over") { try await bench.state(next.id) == .succeeded }
+    }
+    let kinds = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []) }
+      .filter { $0.taskID == spec.id }.map(\.kind)
+    #expect(kinds == [.submitted, .started, .succeeded])
+    log.close()
+    let lines = try String(decoding: file.contents(), as: UTF8.self)
+    #expect(!lines.contains("is handed back") && !lines.contains("is stopped"), "\(lines)")
+  }
+
   @Test("progress is published and stored")
   func progressIsPublished() async throws {
     let bench = try WorkerBench()

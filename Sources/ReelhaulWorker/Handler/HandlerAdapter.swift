@@ -105,7 +105,8 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     } catch {
       outcome = Self.outcome(of: error, ledger)
     }
-    await run.end()
+    // It may take long, and must not block the worker's own loop.
+    ledger.leave { await withTaskExecutorPreference(globalConcurrentExecutor) { await run.end() } }
     return outcome
   }
 

@@ -24,6 +24,7 @@ package final class RunLedger: Sendable {
   private let generation: Atomic<Int>
   private let lost = Atomic(false)
   private let stop = Lock<StopReason?>(nil)
+  private let rest = Lock<(@Sendable () async -> Void)?>(nil)
 
   package init(claim: Claim, lease: Lease, store: StoreBatcher, trace: TraceContext? = nil) {
     self.claim = claim
@@ -85,6 +86,16 @@ package final class RunLedger: Sendable {
 
   package func disown() {
     lost.store(true, ordering: .releasing)
+  }
+
+  /// Leaves work of the run for the time when its end is written, which must not wait for it.
+  package func leave(_ work: @escaping @Sendable () async -> Void) {
+    rest.withLock { $0 = work }
+  }
+
+  /// The end of the run is written: carries out what it has left.
+  package func finish() async {
+    await rest.withLock { $0.take() }?()
   }
 
   package var bytesDone: Int64 { done.load(ordering: .relaxed) }

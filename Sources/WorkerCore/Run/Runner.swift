@@ -10,7 +10,7 @@ package actor Runner {
   private struct Work {
     let ledger: RunLedger
     let begunAt: BootInstant
-    /// Whether its end is counted already.
+    /// Whether its end is written, or will not be, and is counted. Then the run only finishes what it has left.
     var isCounted = false
     let task: Task<Void, any Error>
   }
@@ -82,6 +82,7 @@ package actor Runner {
       outcome = .failed(failure)
     }
     await settle(id, ledger, outcome)
+    await ledger.finish()
     table.returned(id)
     works[id] = nil
     noteIdle()
@@ -184,6 +185,8 @@ package actor Runner {
   ) {
     for action in actions {
       switch action {
+      // The end of such a run is written.
+      case .stop(let id, _) where works[id]?.isCounted == true: break
       case .stop(let id, let reason):
         if reason == .stalled { tell(.warning, "a run makes no progress and is stopped", id) }
         if reason == .crowded { tell(.info, "its host serves others first: the task is handed back", id) }
@@ -193,6 +196,7 @@ package actor Runner {
       case .detach(let id):
         works[id]?.ledger.disown()
         works[id]?.task.cancel()
+      case .handBack(let id, _, _) where works[id]?.isCounted == true: loop.task { await self.handedBack(id) }
       case .handBack(let id, let outcome, let reason):
         tell(.error, handBack, id)
         guard let ledger = works[id]?.ledger else { continue }
@@ -205,6 +209,10 @@ package actor Runner {
     let decision = planner.settlement(of: end(of: ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
     let isSettled = await settle(ledger, as: decision)
     count(id, isSettled ? .init(decision, reason) : .lost, decision.failure)
+    await handedBack(id)
+  }
+
+  private func handedBack(_ id: RunTable.ID) async {
     table.handedBack(id)
     noteIdle()
     await onFree()
