@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulSystem
 import ReelhaulTestKit
 import TaskCore
 import TestKit
@@ -64,6 +65,35 @@ import Testing
       let failure = try #require(try await test.run().failure)
       #expect(failure.code.rawValue == "checkpoint_too_long" && !failure.isRetryable, "\(failure)")
       #expect(try await test.resume().output == "read")
+    }
+    origin.close()
+  }
+
+  @Test(
+    "a progress closure that blocks holds up no other transfer, and is called once at a time", .timeLimit(.minutes(1)))
+  func blockingProgress() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> [Int64] in
+      let (isCalled, isFree, calls) = (Lock(false), Lock(false), Lock((running: 0, most: 0)))
+      var options = TaskTransfer.Options()
+      options.onProgress = { _, _ in
+        calls.withLock { $0 = ($0.running + 1, max($0.most, $0.running + 1)) }
+        isCalled.withLock { $0 = true }
+        while !isFree.withLock({ $0 }) { usleep(1000) }
+        calls.withLock { $0.running -= 1 }
+      }
+      async let first = context.transfer.fetch(url, as: "first", options)
+      while !isCalled.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+      let second = try await context.transfer.fetch(url, as: "second")
+      isFree.withLock { $0 = true }
+      let bytes = [try await first.bytes, second.bytes]
+      #expect(calls.withLock { $0.running == 0 && $0.most == 1 })
+      return bytes
+    } test: { test in
+      let output = try await test.run().output
+      #expect(output == [1000, 1000])
     }
     origin.close()
   }

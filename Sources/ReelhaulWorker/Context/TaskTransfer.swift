@@ -35,7 +35,8 @@ public struct TaskTransfer: Sendable {
     public var headers: [String: String] = [:]
     /// The name of a credential that the workers have.
     public var credential: String?
-    /// Called a few times a second with the received bytes and the bytes of the whole file, on any thread.
+    /// Called a few times a second with the received bytes and the bytes of the whole file, on any thread: one call at a
+    /// time, and none after the transfer has ended.
     public var onProgress: (@Sendable (_ done: Int64, _ total: Int64?) -> Void)?
 
     public init() {}
@@ -134,7 +135,9 @@ public struct TaskTransfer: Sendable {
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
     if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) { return file }
     let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
-    switch await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger) {
+    let outcome = await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger)
+    await ledger.close()
+    switch outcome {
     case .succeeded(let sha256, let bytes, _):
       if run.checkpoint(ofTransfer: name) != nil { try await run.checkpoint(nil, ofTransfer: name) }
       return (bytes, sha256.map { Hex.encode($0) })
@@ -199,12 +202,24 @@ extension TaskError {
 private final class HandlerTransferLedger: DownloadLedger {
   private let run: RunState
   private let name: String
-  private let onProgress: (@Sendable (Int64, Int64?) -> Void)?
+  /// The latest progress, if the handler wants it. Its closure may block, so it is called on another thread than that of
+  /// the storage, where all transfers of the storage tell of theirs.
+  private let progress: AsyncStream<(done: Int64, total: Int64?)>.Continuation
+  private let telling: Task<Void, Never>?
 
   init(run: RunState, name: String, onProgress: (@Sendable (Int64, Int64?) -> Void)?) {
     self.run = run
     self.name = name
-    self.onProgress = onProgress
+    let (latest, progress) = AsyncStream.makeStream(
+      of: (done: Int64, total: Int64?).self, bufferingPolicy: .bufferingNewest(1))
+    self.progress = progress
+    telling = onProgress.map { tell in Task { for await (done, total) in latest { tell(done, total) } } }
+  }
+
+  /// Returns once the handler's closure has returned for the last time.
+  func close() async {
+    progress.finish()
+    await telling?.value
   }
 
   func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
@@ -218,7 +233,7 @@ private final class HandlerTransferLedger: DownloadLedger {
 
   func progress(bytesDone: Int64, bytesTotal: Int64?) {
     run.heartbeat()
-    onProgress?(bytesDone, bytesTotal)
+    progress.yield((bytesDone, bytesTotal))
   }
 
   func pulse() { run.heartbeat() }
