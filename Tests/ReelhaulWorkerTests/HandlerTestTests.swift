@@ -170,6 +170,20 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     }
   }
 
+  @Test(
+    "a wait of any length is bounded, and ends no process",
+    arguments: [Duration.seconds(1e19), .seconds(Int64.max), .seconds(-1e19), .milliseconds(1)])
+  func longWaits(duration: Duration) async throws {
+    for error in [TaskError.wait("later", for: duration), .retry("later", after: duration)] {
+      try await withScript { _ -> Int in
+        throw error
+      } test: { test in
+        let failure = try #require(try await test.run().failure)
+        #expect(failure.retryAfter == (duration < .zero ? 0 : duration > .seconds(1) ? 3600 : 1))
+      }
+    }
+  }
+
   @Test("another error is tried again, with its text bounded and secrets masked")
   func foreignError() async throws {
     let text =

@@ -33,7 +33,10 @@ import Testing
       (TaskPolicy(backoff: .seconds([5, -1])), "not -1"), (TaskPolicy(backoff: .seconds([86_401])), "not 86401"),
       (TaskPolicy(backoff: .seconds(Array(repeating: 1, count: 101))), "not 101"),
       (TaskPolicy(maxAttempts: 0), "maxAttempts is 1 to 100, not 0"), (TaskPolicy(timeout: .zero), "timeout"),
-      (TaskPolicy(timeout: .seconds(-1)), "timeout"), (TaskPolicy(concurrency: -1), "concurrency"),
+      (TaskPolicy(timeout: .seconds(-1)), "timeout"),
+      (TaskPolicy(timeout: .seconds(1e19)), "timeout is at most 366 days"),
+      (TaskPolicy(timeout: .seconds(Int64.max)), "timeout is at most 366 days"),
+      (TaskPolicy(concurrency: -1), "concurrency"),
     ])
   func policies(_ policy: TaskPolicy, _ words: String) async throws {
     let environment = ["REELHAUL_KAFKA": "127.0.0.1:1", "REELHAUL_POSTGRES": "postgres://a@127.0.0.1:1/a"]

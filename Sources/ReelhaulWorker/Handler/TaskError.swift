@@ -80,8 +80,9 @@ extension String {
 }
 
 extension Duration {
-  /// Rounded up.
+  /// Rounded up, and within what a task can wait: a handler may compute any duration.
   fileprivate var wholeSeconds: Int {
-    Int(clamping: components.seconds) + (components.attoseconds > 0 ? 1 : 0)
+    let (seconds, attoseconds) = min(max(self, .zero), .seconds(RetryPolicy.longestRetryAfter)).components
+    return Int(seconds) + (attoseconds > 0 ? 1 : 0)
   }
 }

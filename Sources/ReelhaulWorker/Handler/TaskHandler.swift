@@ -63,7 +63,7 @@ public struct TaskPolicy: Hashable, Sendable {
   public var maxAttempts: Int
   /// When the next attempt begins.
   public var backoff: Backoff
-  /// How long an attempt may take; nil for no limit. After that time it is stopped and has failed.
+  /// How long an attempt may take, up to 366 days; nil for no limit. After that time it is stopped and has failed.
   public var timeout: Duration?
   /// How many tasks of the kind run at once in the whole fleet, those of its aliases included; nil: any number.
   /// `reelhaul limit kind NAME N` wins.
@@ -87,6 +87,9 @@ public struct TaskPolicy: Hashable, Sendable {
 }
 
 extension TaskPolicy {
+  /// Longer ones would not fit into the worker's clocks.
+  private static let longestTimeout = Duration.seconds(366 * 86_400)
+
   /// What is wrong with the policy; nil if a worker can follow it.
   var complaint: String? {
     func text(_ range: ClosedRange<Int>) -> String { "\(range.lowerBound) to \(range.upperBound)" }
@@ -94,6 +97,7 @@ extension TaskPolicy {
     if !attempts.contains(maxAttempts) { return "maxAttempts is \(text(attempts)), not \(maxAttempts)" }
     if let concurrency, concurrency < 0 { return "concurrency is not negative, but it is \(concurrency)" }
     if let timeout, timeout <= .zero { return "timeout is longer than zero, but it is \(timeout)" }
+    if let timeout, timeout > Self.longestTimeout { return "timeout is at most 366 days: use nil for no limit" }
     guard case .seconds(let seconds) = backoff else { return nil }
     if !intervals.contains(seconds.count) { return "backoff has \(text(intervals)) values, not \(seconds.count)" }
     return seconds.first { !interval.contains($0) }
