@@ -75,7 +75,7 @@ extension FleetClient {
     return decoder
   }
 
-  static func encode(_ value: some Encodable) throws -> Data {
+  static func encode(_ value: some Encodable) throws(FleetError) -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.dateEncodingStrategy = .custom { date, encoder in

@@ -17,47 +17,86 @@ extension FleetClient {
   }
 
   /// Submits many tasks. Wrong ones do not hold up the others: there is one result for each task, in their order.
+  ///
+  /// Long lists take several requests. Throws only if the first one fails; if a later one does, its error is the result of
+  /// all tasks from there on.
   public func submit(_ tasks: [NewTask]) async throws -> [Result<UUID, FleetError>] {
-    struct Answer: Decodable {
-      struct Line: Decodable {
-        var line: Int
-        var id: UUID?
-        var code: String?
-        var error: String?
+    var results: [Result<UUID, FleetError>] = tasks.map { .success($0.id) }
+    var lines: [(index: Int, json: Data)] = []
+    for (index, task) in tasks.enumerated() {
+      do throws(FleetError) {
+        lines.append((index, try Self.line(of: task)))
+      } catch {
+        results[index] = .failure(error)
       }
-      var results: [Line]
     }
-    var results: [Result<UUID, FleetError>] = []
-    for start in stride(from: 0, to: tasks.count, by: Self.tasksAtOnce) {
-      let part = tasks[start..<min(start + Self.tasksAtOnce, tasks.count)]
-      let body = Data(try part.map { try Self.encode($0) }.joined(separator: Data("\n".utf8)))
-      // A repetition needs no key: every line has an id of its own.
-      let request = request("POST", ["v1", "tasks"], body: body, type: "application/x-ndjson")
-      let answer: Answer
+    var rest = lines[...]
+    while !rest.isEmpty {
+      var bytes = 0
+      let part = rest.prefix(Self.tasksAtOnce).prefix { line in
+        bytes += line.json.count + 1
+        return bytes <= Self.bytesAtOnce
+      }
       do {
-        answer = try await send(request, .always)
-      } catch let error as FleetError where error.status == 422 {
-        // All lines are wrong.
-        guard let told = error.body.flatMap({ try? Self.decoder().decode(Answer.self, from: $0) }) else { throw error }
-        answer = told
-      }
-      let lines = Dictionary(answer.results.map { ($0.line, $0) }) { $1 }
-      for (index, task) in part.enumerated() {
-        let line = lines[index + 1]
-        if line?.id != nil {
-          results.append(.success(task.id))
-        } else {
-          var error = FleetError(.invalidTask, line?.error ?? "the server told nothing of this task")
-          if let code = line?.code { error.code = FleetError.Code(rawValue: code) }
-          results.append(.failure(error))
+        let answers = try await submit(lines: part.map(\.json))
+        for (number, line) in part.enumerated() {
+          if let error = Self.refusal(answers[number + 1]) { results[line.index] = .failure(error) }
         }
+      } catch let error as FleetError where part.startIndex > 0 {
+        for line in rest { results[line.index] = .failure(error) }
+        return results
       }
+      rest = rest[part.endIndex...]
     }
     return results
   }
 
-  /// The limit of the server for one request is 10,000 lines and 4 MiB.
+  private struct Answers: Decodable {
+    struct Line: Decodable {
+      var line: Int
+      var id: UUID?
+      var code: String?
+      var error: String?
+    }
+    var results: [Line]
+  }
+
+  private static func line(of task: NewTask) throws(FleetError) -> Data {
+    let line = try encode(task)
+    guard line.count < bytesAtOnce else {
+      throw FleetError(.invalidTask, "it has \(line.count) bytes, more than a server reads")
+    }
+    return line
+  }
+
+  /// The answers by the numbers of their lines, from 1.
+  private func submit(lines: [Data]) async throws -> [Int: Answers.Line] {
+    // A repetition needs no key: every line has an id of its own.
+    let request = request(
+      "POST", ["v1", "tasks"], body: Data(lines.joined(separator: Data("\n".utf8))), type: "application/x-ndjson")
+    let answers: Answers
+    do {
+      answers = try await send(request, .always)
+    } catch let error as FleetError where error.status == 422 {
+      // All lines are wrong.
+      guard let told = error.body.flatMap({ try? Self.decoder().decode(Answers.self, from: $0) }) else { throw error }
+      answers = told
+    }
+    return Dictionary(answers.results.map { ($0.line, $0) }) { $1 }
+  }
+
+  /// Nil if the line was submitted.
+  private static func refusal(_ line: Answers.Line?) -> FleetError? {
+    guard line?.id == nil else { return nil }
+    var error = FleetError(.invalidTask, line?.error ?? "the server told nothing of this task")
+    if let code = line?.code { error.code = FleetError.Code(rawValue: code) }
+    return error
+  }
+
+  /// The limit of the server for one request is 10,000 lines.
   private static let tasksAtOnce = 500
+  /// What a server reads of one request.
+  private static let bytesAtOnce = 4 << 20
 
   /// All about a task. Throws ``FleetError/Code/notFound``, also for some moments after its submit: a worker has yet to
   /// read it from Kafka.

@@ -58,6 +58,37 @@ import Testing
     }
   }
 
+  @Test("of very long tasks each has its result, whatever cannot be sent and whichever request fails")
+  func manyLong() async throws {
+    var tasks = (0..<200).map { _ in NewTask(kind: "noop") }
+    for index in tasks.indices { tasks[index].parameters = .string(String(repeating: "a", count: 60_000)) }
+    tasks[3].parameters = .number(.nan)
+    tasks[5].parameters = .string(String(repeating: "a", count: 4 << 20))
+    let (wrong, all) = ([3, 5], tasks)
+    try await ScriptedAPI.run { number, request in
+      guard number < 3 else { return .problem(401, "the token is revoked") }
+      let ids = request.body.split(separator: UInt8(ascii: "\n")).map { line in
+        (try? JSONDecoder().decode(JSONValue.self, from: Data(line)))?["id"]?.string ?? ""
+      }
+      let lines = ids.enumerated().map { #"{"line":\#($0 + 1),"id":"\#($1)"}"# }
+      return .json(#"{"results":[\#(lines.joined(separator: ","))]}"#, status: 202)
+    } _: { client, api in
+      let results = try await client.submit(all)
+      let requests = api.requests.withLock { $0 }
+      #expect(requests.count == 3 && requests.allSatisfy { $0.body.count <= 4 << 20 })
+      let sent = requests.prefix(2).map { $0.body.count { $0 == UInt8(ascii: "\n") } + 1 }.reduce(0, +)
+      #expect(results.count == all.count && sent > 100)
+      for (index, result) in results.enumerated() {
+        switch result {
+        case .success(let id): #expect(id == all[index].id && index < sent + wrong.count && !wrong.contains(index))
+        case .failure(let error):
+          #expect(error.code == (wrong.contains(index) ? .invalidTask : .unauthorized))
+          #expect(wrong.contains(index) || index >= sent + wrong.count)
+        }
+      }
+    }
+  }
+
   @Test("no redirect is followed, so that no other address gets the token, and no command is taken for done")
   func redirects() async throws {
     let id = UUID()
