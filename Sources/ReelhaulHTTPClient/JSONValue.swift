@@ -1,9 +1,13 @@
+import Foundation
+
 /// Any JSON value: the output of a task, or the parameters of one whose types are not known here.
 public enum JSONValue: Codable, Hashable, Sendable {
   case null
   case bool(Bool)
   case integer(Int64)
   case number(Double)
+  /// A number that neither of these holds as it is written, such as `UInt64.max`.
+  case decimal(Decimal)
   case string(String)
   case array([JSONValue])
   case object([String: JSONValue])
@@ -16,8 +20,8 @@ public enum JSONValue: Codable, Hashable, Sendable {
       self = .bool(value)
     } else if let value = try? container.decode(Int64.self) {
       self = .integer(value)
-    } else if let value = try? container.decode(Double.self) {
-      self = .number(value)
+    } else if let value = Self.number(in: container) {
+      self = value
     } else if let value = try? container.decode(String.self) {
       self = .string(value)
     } else if let value = try? container.decode([JSONValue].self) {
@@ -27,6 +31,13 @@ public enum JSONValue: Codable, Hashable, Sendable {
     }
   }
 
+  private static func number(in container: any SingleValueDecodingContainer) -> JSONValue? {
+    let (number, decimal) = (try? container.decode(Double.self), try? container.decode(Decimal.self))
+    guard let decimal else { return number.map { .number($0) } }
+    guard let number, Decimal(string: "\(number)") == decimal else { return .decimal(decimal) }
+    return .number(number)
+  }
+
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
@@ -34,6 +45,7 @@ public enum JSONValue: Codable, Hashable, Sendable {
     case .bool(let value): try container.encode(value)
     case .integer(let value): try container.encode(value)
     case .number(let value): try container.encode(value)
+    case .decimal(let value): try container.encode(value)
     case .string(let value): try container.encode(value)
     case .array(let value): try container.encode(value)
     case .object(let value): try container.encode(value)

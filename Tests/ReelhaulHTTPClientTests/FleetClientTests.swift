@@ -89,6 +89,28 @@ import Testing
     }
   }
 
+  @Test("numbers of parameters and of outputs are what they were, however long") func longNumbers() async throws {
+    struct Numbers: Codable, Equatable {
+      var most = UInt64.max
+      var price = Decimal(string: "12345678901234567890.123456789") ?? 0
+      var ratio = 0.1 + 0.2
+      var large = 1e300
+      var least = Int64.min
+    }
+    let task = try NewTask(kind: "own", parameters: Numbers())
+    let json = try FleetClient.encode(task.parameters)
+    #expect(try JSONDecoder().decode(Numbers.self, from: json) == Numbers())
+    let text = String(decoding: json, as: UTF8.self)
+    for number in ["18446744073709551615", "12345678901234567890.123456789", "0.30000000000000004"] {
+      #expect(text.contains(number), "\(text)")
+    }
+    let document = Documents.task(UUID(), "succeeded", sequence: 3)
+      .replacing(#"{"bytes":9007199254740993}"#, with: text)
+    let read = try FleetClient.decoder().decode(FleetTask.self, from: Data(document.utf8))
+    #expect(try read.output(as: Numbers.self) == Numbers())
+    #expect(read.output?["ratio"] == .number(0.1 + 0.2) && read.output?["least"]?.integer == .min)
+  }
+
   @Test("no redirect is followed, so that no other address gets the token, and no command is taken for done")
   func redirects() async throws {
     let id = UUID()
