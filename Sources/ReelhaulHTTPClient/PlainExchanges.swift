@@ -40,8 +40,17 @@ final class PlainExchanges: Sendable {
   private final class Delegate: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let lock = NSLock()
     private var exchanges: [Int: (caller: Caller, body: Data)] = [:]
+    /// Those that were canceled, and have ended, before they were begun.
+    private var ended: Set<Int> = []
 
-    func begin(_ task: Int, _ caller: Caller) { lock.withLock { exchanges[task] = (caller, Data()) } }
+    func begin(_ task: Int, _ caller: Caller) {
+      let hasEnded = lock.withLock {
+        if ended.remove(task) != nil { return true }
+        exchanges[task] = (caller, Data())
+        return false
+      }
+      if hasEnded { caller.resume(throwing: URLError(.cancelled)) }
+    }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
       let count = lock.withLock {
@@ -59,7 +68,12 @@ final class PlainExchanges: Sendable {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-      guard let exchange = lock.withLock({ exchanges.removeValue(forKey: task.taskIdentifier) }) else { return }
+      let known = lock.withLock {
+        let exchange = exchanges.removeValue(forKey: task.taskIdentifier)
+        if exchange == nil { ended.insert(task.taskIdentifier) }
+        return exchange
+      }
+      guard let exchange = known else { return }
       guard exchange.body.count <= PlainExchanges.limit else {
         return exchange.caller.resume(throwing: URLError(.dataLengthExceedsMaximum))
       }

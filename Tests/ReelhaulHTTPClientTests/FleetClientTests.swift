@@ -111,6 +111,20 @@ import Testing
     #expect(read.output?["ratio"] == .number(0.1 + 0.2) && read.output?["least"]?.integer == .min)
   }
 
+  @Test("a call in a task that is canceled already ends", .timeLimit(.minutes(1))) func canceledBefore() async throws {
+    try await ScriptedAPI.run { _, _ in
+      .json("{}")
+    } _: { client, _ in
+      for _ in 0..<500 {
+        let call = Task {
+          withUnsafeCurrentTask { $0?.cancel() }
+          try await client.cancel(UUID())
+        }
+        await #expect(throws: CancellationError.self) { try await call.value }
+      }
+    }
+  }
+
   @Test("no redirect is followed, so that no other address gets the token, and no command is taken for done")
   func redirects() async throws {
     let id = UUID()
