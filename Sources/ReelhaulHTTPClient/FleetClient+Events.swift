@@ -75,6 +75,8 @@ extension FleetClient {
     try await follow(id) { _ in }
   }
 
+  private static let removed = FleetError(.notFound, "the task was removed")
+
   /// Calls `body` with each new state of a task until its end.
   private func follow(_ id: UUID, _ body: (FleetTask) async throws -> Void) async throws -> FleetTask {
     var task: FleetTask?
@@ -86,11 +88,12 @@ extension FleetClient {
         do {
           task = try await self.task(id)
         } catch let error as FleetError where error.code == .notFound || error.status == 404 {
+          guard task == nil else { throw Self.removed }
           return true  // Kafka has it, and no worker has read it yet.
         }
       case .event(let event, _):
         guard event.sequence >= task?.sequence ?? 0 else { return true }
-        guard let next = event.task else { throw FleetError(.notFound, "the task was removed") }
+        guard let next = event.task else { throw Self.removed }
         task = next
       case .progress(let sample):
         guard var next = task, !next.state.isFinal, sample.epoch >= next.epoch ?? 0 else { return true }

@@ -224,6 +224,20 @@ import Testing
     }
   }
 
+  @Test("who waits for the end of a task learns that it was removed behind a gap", .timeLimit(.minutes(1)))
+  func removed() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { number, request in
+      guard request.path.hasSuffix("/events") else {
+        return number < 3 ? .json(Documents.task(id, "running", sequence: 2)) : .problem(404, "there is no such task")
+      }
+      return .events("event: gap\ndata: {}\n\nevent: ready\ndata: {}\n\n")
+    } _: { client, _ in
+      let error = await #expect(throws: FleetError.self) { try await client.end(of: id) }
+      #expect(error?.code == .notFound && error?.message == "the task was removed")
+    }
+  }
+
   @Test("the connection ends when nobody reads the stream any more") func end() async throws {
     let id = UUID()
     let ended = Lock(false)
