@@ -39,8 +39,8 @@ extension FleetClient {
   public func events(
     matching query: TaskQuery = .init(), from start: EventStart = .now
   ) -> AsyncThrowingStream<(event: FleetEvent, cursor: EventCursor?), any Error> {
-    let items = query.items().filter { ["queue", "kind", "state"].contains($0.0) }
-    return Self.stream { yield in
+    Self.stream { yield in
+      let items = try query.items().filter { ["queue", "kind", "state"].contains($0.0) }
       try await follow(items, from: start) { change in
         guard case .event(let event, let cursor) = change else { return true }
         try await yield((event, cursor))

@@ -106,7 +106,7 @@ extension FleetClient {
 
   /// One page of tasks, the newest first unless the query says otherwise.
   public func page(_ query: TaskQuery = .init(), cursor: String? = nil) async throws -> TaskPage {
-    try await send(request("GET", ["v1", "tasks"], query: query.items(cursor: cursor)), .always)
+    try await send(request("GET", ["v1", "tasks"], query: try query.items(cursor: cursor)), .always)
   }
 
   /// All tasks that match, page by page. Tasks that are submitted meanwhile are not among them.

@@ -6,7 +6,7 @@ public struct TaskQuery: Sendable {
   public var queues: [String] = []
   public var kinds: [String] = []
   public var hosts: [String] = []
-  /// `KEY=VALUE`, or `KEY` for any value.
+  /// `KEY=VALUE`, or `KEY` for any value. Without commas.
   public var labels: [String] = []
   /// Part of the id, the source or the destination; upper and lower case are equal.
   public var text: String?
@@ -18,11 +18,18 @@ public struct TaskQuery: Sendable {
 
   public init() {}
 
-  func items(cursor: String? = nil) -> [(String, String?)] {
-    func list(_ values: [String]) -> String? { values.isEmpty ? nil : values.joined(separator: ",") }
+  /// Throws ``FleetError`` for a value with a comma, which the server would take for two.
+  func items(cursor: String? = nil) throws(FleetError) -> [(String, String?)] {
+    func list(_ values: [String]) throws(FleetError) -> String? {
+      if let value = values.first(where: { $0.contains(",") }) {
+        throw FleetError(.invalidTask, "\"\(value)\" has a comma: no query can select it")
+      }
+      return values.isEmpty ? nil : values.joined(separator: ",")
+    }
     return [
-      ("state", list(states.map(\.rawValue))), ("queue", list(queues)), ("kind", list(kinds)), ("host", list(hosts)),
-      ("label", list(labels)), ("text", text), ("after", createdAfter.map(FleetTime.text)),
+      ("state", try list(states.map(\.rawValue))), ("queue", try list(queues)), ("kind", try list(kinds)),
+      ("host", try list(hosts)), ("label", try list(labels)), ("text", text),
+      ("after", createdAfter.map(FleetTime.text)),
       ("before", createdBefore.map(FleetTime.text)), ("sort", oldestFirst ? "createdAt" : nil), ("limit", "\(limit)"),
       ("cursor", cursor),
     ]

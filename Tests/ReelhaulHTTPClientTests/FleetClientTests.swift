@@ -186,6 +186,10 @@ import Testing
       #expect(
         asked[0].contains { $0 == ("state", "failed,canceled") } && asked[0].contains { $0 == ("text", "a&b=c d") })
       #expect(asked[1].contains { $0 == ("cursor", "a+b") })
+      // A server would take it for two labels.
+      query.labels = ["place=Paris, France"]
+      let error = await #expect(throws: FleetError.self) { try await client.page(query) }
+      #expect(error?.code == .invalidTask && api.requests.withLock { $0.count } == 2)
     }
   }
 }
