@@ -53,7 +53,8 @@ struct Exchange: Sendable {
       var response = HTTPResponse.problem(429, "there are too many requests: send the next one later")
       response.headers["Retry-After"] = "\(max(1, Int(error.wait.milliseconds + 999) / 1000))"
       return response
-    case let error as ReelhaulClientError: return unavailable("Kafka did not take the commands", error)
+    // They may still arrive, so this must not look as if nothing had happened.
+    case let error as ReelhaulClientError: return unavailable("Kafka did not confirm the commands", error, status: 504)
     case let error as KafkaError: return unavailable("Kafka cannot be read", error)
     case is CancellationError: return .problem(503, "the request was canceled")
     default: return unavailable("the state of the fleet cannot be read", error)
@@ -61,9 +62,9 @@ struct Exchange: Sendable {
   }
 
   /// The error names addresses within the network. Where tokens are needed, only the log has it.
-  private func unavailable(_ detail: String, _ error: any Error) -> HTTPResponse {
+  private func unavailable(_ detail: String, _ error: any Error, status: Int = 503) -> HTTPResponse {
     api.log?.warning("a request cannot be answered", ["request": .text(id), "error": .text("\(detail): \(error)")])
-    var response = HTTPResponse.problem(503, api.settings.requiresTokens ? detail : "\(detail): \(error)")
+    var response = HTTPResponse.problem(status, api.settings.requiresTokens ? detail : "\(detail): \(error)")
     response.headers["Retry-After"] = "2"
     return response
   }

@@ -18,7 +18,7 @@ import TaskStore
 ///   answers 404 for their tasks. Without it, a token that is limited to queues gets 403.
 /// - `call.principal.actor` is who a command comes from.
 /// - `takes` is the schema of the JSON body, `gives` that of every JSON answer with a status of 2xx in `answers`.
-///   Statuses that any route may have (400, 401, 403, 408, 413, 414, 415, 429, 431, 503) need not be named.
+///   Statuses that any route may have (400, 401, 403, 408, 413, 414, 415, 429, 431, 503, 504) need not be named.
 /// - Fields of the query and segments of the path that have a schema are checked by it before `run`.
 struct Route: Sendable {
   /// A field of the query.

@@ -102,7 +102,7 @@ extension FleetError {
     self.body = body
     requestID = response.value(forHTTPHeaderField: "X-Request-Id")
     retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init).map { .seconds($0) }
-    // Of 502 and 504 a proxy does not know what happened behind it.
+    // Who answers 502 or 504 does not know what happened behind it.
     hadNoEffect = status == 429 || status == 503
   }
 }

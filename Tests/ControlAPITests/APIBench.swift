@@ -17,11 +17,11 @@ struct APIBench: Sendable {
   let sent: Lock<[Command]>
   let api: ControlAPI
 
-  /// `ahead` makes commands that another server has sent just before these.
+  /// `ahead` makes commands that another server has sent just before these, or throws what Kafka answers.
   init(
     store: PostgresStore, pool: PostgresPool, loop: EventLoop, settings: ControlAPI.Settings = ControlAPI.Settings(),
     deadLetters: (any DeadLetterSource)? = DeadLetterTests.Letters(letters: []),
-    ahead: @escaping @Sendable ([Command]) -> [Command] = { _ in [] }
+    ahead: @escaping @Sendable ([Command]) throws -> [Command] = { _ in [] }
   ) {
     (self.store, self.pool, self.loop) = (store, pool, loop)
     let sent = Lock<[Command]>([])
@@ -30,7 +30,7 @@ struct APIBench: Sendable {
       store: store,
       send: { commands in
         sent.withLock { $0 += commands }
-        _ = try await store.apply(ahead(commands) + commands)
+        _ = try await store.apply(try ahead(commands) + commands)
       }, loop: loop, version: "1.2.3", settings: settings, deadLetters: deadLetters)
   }
 

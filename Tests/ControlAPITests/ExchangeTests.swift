@@ -1,11 +1,13 @@
 import ControlAPI
 import HTTPServer
-import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
 import Testing
+
+@testable import ReelhaulClient
 
 /// What all answers have in common, and what a request can ask for beside its subject.
 @Suite struct ExchangeTests {
@@ -52,6 +54,21 @@ import Testing
       #expect(cancel.status == 412 && cancel.body.contains("precondition_failed"))
       #expect(await bench.ask("GET", "/v1/tasks/\(id)", "", ["If-None-Match": tag]).status == 200)
       #expect(bench.sent.withLock { $0.count } == 1)
+    }
+  }
+
+  @Test("commands that Kafka does not confirm may have arrived: the answer does not say that nothing has happened")
+  func unconfirmed() async throws {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      let other = APIBench(
+        store: bench.store, pool: bench.pool, loop: bench.loop,
+        ahead: { _ in throw ReelhaulClientError(KafkaError(code: .timedOut, message: "nobody answers")) })
+      for (path, body) in [("/v1/tasks/\(id)/actions/pause", "{}"), ("/v1/tasks", Self.task)] {
+        let answer = await other.ask("POST", path, body)
+        #expect(answer.status == 504 && answer.headers["retry-after"] != nil, "\(answer)")
+        #expect(answer.body.contains(#""code":"unavailable""#) && answer.body.contains("did not confirm"), "\(answer)")
+      }
     }
   }
 

@@ -10,7 +10,7 @@ struct OpenAPI {
   var prefix = ""
 
   /// The statuses that any request may get.
-  private static let always = [400, 403, 408, 414, 429, 431, 503]
+  private static let always = [400, 403, 408, 414, 429, 431, 503, 504]
 
   func encoded() -> [UInt8] {
     let paths = Dictionary(grouping: routes.filter { !$0.path.hasPrefix("/assets") }, by: \.path)
