@@ -443,7 +443,8 @@ import WorkerCore
     try await bench.run {
       bench.submit([spec])
       try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
-      bench.handler.ledger(spec.id)?.leave {
+      let ledger = try #require(bench.handler.ledger(spec.id))
+      ledger.leave {
         while !gate.withLock({ $0 }) { await Task { try? await Task.sleep(for: .milliseconds(10)) }.value }
         finished.withLock { $0 = true }
       }
@@ -454,6 +455,9 @@ import WorkerCore
       try await Task.sleep(for: .seconds(4))
       #expect(try await bench.state(next.id) == .queued)
       #expect(!finished.withLock { $0 })
+      await #expect(throws: OwnershipLost.self, "it records nothing any more") {
+        try await ledger.checkpoint(Checkpoint())
+      }
       gate.withLock { $0 = true }
       try await eventually("the next one runs") { bench.handler.ledger(next.id) != nil }
       #expect(finished.withLock { $0 })

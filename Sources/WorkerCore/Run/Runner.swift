@@ -82,6 +82,8 @@ package actor Runner {
       outcome = .failed(failure)
     }
     await settle(id, ledger, outcome)
+    // What the handler left running somewhere may still have the ledger.
+    ledger.disown()
     await ledger.finish()
     table.returned(id)
     works[id] = nil
