@@ -21,7 +21,7 @@ struct ServerSentEventParser {
   private var name = ""
   private var data: [UInt8] = []
   private var hasData = false
-  private(set) var lastID: String?
+  private var lastID: String?
   /// How long the server wants clients to wait before they return.
   private(set) var retry: Duration?
 
