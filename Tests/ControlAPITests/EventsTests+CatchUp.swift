@@ -50,6 +50,55 @@ extension EventsTests {
     }
   }
 
+  @Test("while the topic does not exist there is trouble, and everything is told once it does")
+  func missing() async throws {
+    let broker = try DevelopmentBroker(topics: [])
+    try await EventBench.run(KafkaConfiguration(bootstrap: broker.bootstrap), TopicPlan()) { bench in
+      try await bench.serving { port, _ in
+        let id = UniqueID.random()
+        let (all, one) = (try EventClient(port), try EventClient(port, "?task=\(id)&from=start"))
+        for client in [all, one] { #expect(client.receive { !$0.isEmpty }.map(\.name) == ["trouble"]) }
+        // The first record makes the topic.
+        try await bench.publish(id, 1...1)
+        one.receive(id, 1)
+        all.receive { $0.contains { $0.name == "ready" } }
+        try await bench.publish(id, 2...2)
+        for client in [one, all] { client.receive(id, 2) }
+        #expect(one.events.filter { $0.name == "message" }.map(\.key) == (1...2).map { "\(id) \($0)" })
+        #expect(all.events.last?.key == "\(id) 2")
+      }
+    }
+    await broker.close()
+  }
+
+  @Test("the history of a task is found after partitions were added", .enabled(if: TestKafka.isAvailable))
+  func widened() async throws {
+    let bootstrap = try await TestKafka.shared().bootstrap
+    let kafka = try KafkaConfiguration(bootstrap: bootstrap)
+    let topics = TopicPlan(prefix: "sse\(UniqueID.random())-")
+    let admin = try KafkaAdmin(kafka)
+    _ = try await admin.ensureTopics([topics.events, topics.progress].map { TopicSpec(name: $0, partitions: 3) })
+    await admin.close()
+    try await EventBench.run(kafka, topics) { bench in
+      try await bench.serving { port, _ in
+        let client = try EventClient(port)
+        client.receive { $0.last?.name == "ready" }
+        try await TestKafka.widen(topics.events, to: 6, at: bootstrap)
+        // The last partition stays empty, so that records alone do not tell how many there are.
+        var id = UniqueID.random()
+        while KafkaReader.partition(of: id.utf8, count: 6) != 4 || KafkaReader.partition(of: id.utf8, count: 5) == 4 {
+          id = .random()
+        }
+        let late = EventBench(kafka: kafka, topics: topics, producer: try KafkaProducer(kafka))
+        try await late.publish(id, 1...3)
+        await late.producer.close()
+        client.receive(id, 3)
+        let history = try EventClient(port, "?task=\(id)&from=start").receive(id, 3)
+        #expect(history.filter { $0.name == "message" }.map(\.key) == (1...3).map { "\(id) \($0)" })
+      }
+    }
+  }
+
   @Test("a client whose filter lets nothing pass comes on, although it may read for a short time only")
   func narrow() async throws {
     try await EventBench.run { bench in

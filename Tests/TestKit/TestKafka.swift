@@ -57,17 +57,27 @@ package enum TestKafka {
 
   /// Deletes topics, as an operator would. Returns once they are gone.
   package static func delete(_ topics: [String], at bootstrap: String) async throws {
-    guard let home else { throw TestKafkaError() }
     // The command takes a regular expression.
-    let names = topics.joined(separator: "|")
-    let command = ["--bootstrap-server", bootstrap, "--delete", "--topic", names]
-    let status = await (try ChildProcess("\(home)/bin/kafka-topics.sh", command)).wait()
-    guard status == .exited(0) else { throw SystemError(errno: EINVAL, operation: "delete the topics \(names)") }
-    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap))
-    try await eventually("\(names) are gone") {
-      let present = try await admin.metadata().topics
-      return topics.allSatisfy { present[$0] == nil }
+    try await change(topics.joined(separator: "|"), ["--delete"], at: bootstrap) { present in
+      topics.allSatisfy { present[$0] == nil }
     }
+  }
+
+  /// Adds partitions to a topic, as an operator would, until it has so many.
+  package static func widen(_ topic: String, to partitions: Int, at bootstrap: String) async throws {
+    try await change(topic, ["--alter", "--partitions", "\(partitions)"], at: bootstrap) { $0[topic] == partitions }
+  }
+
+  /// Runs Kafka's own command for topics, and waits until it shows in the numbers of their partitions.
+  private static func change(
+    _ topics: String, _ arguments: [String], at bootstrap: String, until isDone: @Sendable ([String: Int]) -> Bool
+  ) async throws {
+    guard let home else { throw TestKafkaError() }
+    let command = ["--bootstrap-server", bootstrap, "--topic", topics] + arguments
+    let status = await (try ChildProcess("\(home)/bin/kafka-topics.sh", command)).wait()
+    guard status == .exited(0) else { throw SystemError(errno: EINVAL, operation: "\(arguments[0]) \(topics)") }
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: bootstrap))
+    try await eventually("\(topics) are changed") { isDone(try await admin.metadata().topics) }
     await admin.close()
   }
 

@@ -34,8 +34,9 @@ extension EventFeed {
   }
 
   /// Sends the events of a task from its submission on, if the topic has them.
-  func history(of id: UniqueID, submittedAt time: Int64, _ present: Place) async throws -> Place {
-    let partition = Int(KafkaReader.partition(of: id.utf8, count: present.cursor.positions.count))
+  func history(of id: UniqueID, submittedAt time: Int64) async throws -> Place {
+    let partition = try await hub.partition(of: id)
+    guard let present = await hub.present else { throw Ended() }
     let only = topicPartition(partition)
     // The clocks of producers and brokers differ.
     return try await reading([only], from: .time(time - 60_000, whole: Self.whole)) { reader, found, reached in

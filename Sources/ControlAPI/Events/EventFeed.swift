@@ -56,7 +56,7 @@ struct EventFeed: Sendable {
         } else {
           place = try await catchUp(cursor, present)
         }
-      case .task(let id, let time): place = try await history(of: id, submittedAt: time, present)
+      case .task(let id, let time): place = try await history(of: id, submittedAt: time)
       }
       try await send(Self.text("ready", place.cursor))
       try await follow(place)

@@ -44,6 +44,8 @@ package actor EventHub {
   private let kafka: KafkaConfiguration
   /// Nil until the topic was opened for the first time since there were no clients.
   private var ring: EventRing?
+  /// What reads the topic, or read it last.
+  private var reader: KafkaReader?
   /// Where each partition ended when it was opened. A new client gets nothing older.
   private var liveFrom: [Int64] = []
   /// Whether the topic cannot be read at present.
@@ -97,7 +99,7 @@ package actor EventHub {
   private func rest() {
     idle = nil
     reading.end()
-    ring = nil
+    (ring, reader) = (nil, nil)
   }
 
   /// Ends all reading. Clients must have gone.
@@ -107,6 +109,15 @@ package actor EventHub {
     sampling.end()
     await reading.ended()
     await sampling.ended()
+  }
+
+  /// The partition that has the events of a task. Throws ``NoTopic``.
+  func partition(of task: UniqueID) throws -> Int {
+    let count = reader?.partitionCount(of: topics.events) ?? 0
+    guard let partition = KafkaReader.partition(of: task.utf8, count: count) else { throw NoTopic() }
+    // One that was added later and has no record yet is read from its beginning.
+    ring?.widen(to: count)
+    return Int(partition)
   }
 
   /// The place of a client that wants what comes from now on; nil while the topic was not read yet.
@@ -259,9 +270,14 @@ package actor EventHub {
       await reader.close()
       throw CancellationError()
     }
+    let partitions = reader.partitionCount(of: topics.events)
+    guard partitions > 0 else {
+      await reader.close()
+      throw NoTopic()
+    }
+    self.reader = reader
     guard former == nil else { return reader }
     let beginnings = reader.beginnings
-    let partitions = beginnings.keys.map { Int($0.partition) + 1 }.max() ?? 0
     var (firsts, ends) = ([Int64](repeating: 0, count: partitions), [Int64](repeating: 0, count: partitions))
     for (partition, beginning) in beginnings {
       (firsts[Int(partition.partition)], ends[Int(partition.partition)]) = (beginning.first, beginning.end)
@@ -344,6 +360,9 @@ package actor EventHub {
 }
 
 extension EventHub {
+  /// The topic does not exist.
+  struct NoTopic: Error {}
+
   /// Something that is done while there are clients for it. It begins anew once it has ended, and so never runs twice at once.
   private struct Work {
     private var task: Task<Void, any Error>?

@@ -48,11 +48,16 @@ struct EventRing: Sendable {
 
   /// A record that is not an event.
   mutating func pass(partition: Int, offset: Int64) {
-    while ends.count <= partition {
+    widen(to: partition + 1)
+    ends[partition] = offset + 1
+  }
+
+  /// Knows of so many partitions. One that appears later is received from its beginning.
+  mutating func widen(to partitions: Int) {
+    while ends.count < partitions {
       starts.append(0)
       ends.append(0)
     }
-    ends[partition] = offset + 1
   }
 
   mutating func appendGap(partition: Int, found: Int64) {

@@ -93,9 +93,14 @@ package final class KafkaReader: Sendable {
   /// The partitions that are read, and where each began.
   package var beginnings: [TopicPartition: Beginning] { worker.beginnings.withLock { $0 } }
 
-  /// The partition of `count` that has the records with this key, whatever client of this fleet or of Java wrote them.
-  package static func partition(of key: [UInt8], count: Int) -> Int32 {
-    rd_kafka_msg_partitioner_murmur2(nil, key, key.count, Int32(clamping: count), nil, nil)
+  /// How many partitions a topic has, by the last look; 0 if there is no such topic.
+  package func partitionCount(of topic: String) -> Int { worker.partitionCounts.withLock { $0[topic] ?? 0 } }
+
+  /// The partition of `count` that has the records with this key, whatever client of this fleet or of Java wrote them;
+  /// nil if there are none.
+  package static func partition(of key: [UInt8], count: Int) -> Int32? {
+    guard count > 0 else { return nil }
+    return rd_kafka_msg_partitioner_murmur2(nil, key, key.count, Int32(clamping: count), nil, nil)
   }
 
   package func close() async {

@@ -3,10 +3,12 @@ import ReelhaulSystem
 
 /// The thread behind a ``KafkaReader``. While no task waits and its buffer is full, it does not poll, and librdkafka
 /// stops fetching. It has no group, so no coordinator expects it to poll.
-// @unchecked: `stopper` and `batches` are for all threads; only the thread uses everything else.
+// @unchecked: `stopper`, `batches` and what has a lock are for all threads; only the thread uses everything else.
 final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<KafkaReader.Reading>()
   let beginnings = Lock<[TopicPartition: KafkaReader.Beginning]>([:])
+  /// Of the topics that there are, at the last look.
+  let partitionCounts = Lock<[String: Int]>([:])
   private let handle: KafkaHandle
   private let topics: [String]
   private let only: Set<TopicPartition>?
@@ -167,6 +169,7 @@ final class ReaderThread: @unchecked Sendable {
       gone[partition] = positions[partition]?.expected
       positions[partition] = nil
     }
+    partitionCounts.withLock { $0 = known.filter { topics.contains($0.key) } }
     // A partition without a leader must not delay the others.
     var failure: KafkaError?
     for topic in topics {
