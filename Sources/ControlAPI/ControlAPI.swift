@@ -32,7 +32,6 @@ package struct ControlAPI: HTTPHandler {
   let keys = IdempotencyKeys()
   private let rates: Lock<RateLimit<String>>?
 
-  static let bodyLimit = 4 << 20
   static let routes =
     probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
     + descriptionRoutes + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
@@ -69,7 +68,7 @@ package struct ControlAPI: HTTPHandler {
       let (route, _) = try self.route(of: head)
       _ = try await principal(for: route, exchange)
       guard !route.accepts.isEmpty else { throw HTTPError(400, "\(route.method) \(route.path) takes no body") }
-      return .body(limit: Self.bodyLimit)
+      return .body(limit: route.bodyLimit)
     } catch {
       return .refused(exchange.finished(exchange.response(for: error)))
     }

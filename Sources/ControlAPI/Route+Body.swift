@@ -1,6 +1,11 @@
 import HTTPServer
 import ReelhaulCodec
 
+extension Route {
+  /// How many bytes a body may have. Who shows nothing gets little of what all bodies share.
+  var bodyLimit: Int { need == .nothing ? 4 << 10 : 4 << 20 }
+}
+
 extension Route.Call {
   /// Reads the body, an object with these members; an empty body is one without members. Members that are null are passed
   /// over, unless `withNulls`.

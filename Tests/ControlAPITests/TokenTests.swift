@@ -224,6 +224,25 @@ import Testing
     }
   }
 
+  @Test("whoever shows no token may not fill the memory that bodies share") func bodies() async throws {
+    try await APIBench.run(Self.required) { bench in
+      func limit(_ target: String, _ headers: HTTPFields = [:]) async -> Int? {
+        var head = HTTPRequest(method: "POST", target: target, headers: headers)
+        for (name, value) in ["Host": "localhost", "Content-Type": "application/json", "Content-Length": "9"] {
+          head.headers[name] = value
+        }
+        if case .body(let limit) = await bench.api.admit(head) { return limit }
+        return nil
+      }
+      let token = try await bench.token(.write)
+      // A text for each of the connections that a server may have.
+      let least = try #require(await limit("/v1/session"))
+      #expect(1024...4096 ~= least && least * HTTPServer.Settings().connections <= HTTPServer.Settings().bodies)
+      #expect(await limit("/v1/tasks") == nil)
+      #expect(await limit("/v1/tasks", ["Authorization": "Bearer \(token)"]) == 4 << 20)
+    }
+  }
+
   @Test("wrong tokens from one address are soon refused unread, and do not lock out who holds a right one")
   func guessing() async throws {
     try await APIBench.run(Self.required) { bench in
