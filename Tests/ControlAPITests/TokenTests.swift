@@ -161,6 +161,22 @@ import Testing
     }
   }
 
+  @Test("where no token is needed, a stream goes on although its reader shows one") func needless() async throws {
+    try await APIBench.run { bench in
+      let token = try await bench.token(.read)
+      let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
+      let client = try RawClient(port: try await server.start())
+      client.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
+      #expect(client.receive { $0.contains("event: tasks\n") }.contains("HTTP/1.1 200"))
+      // By then the token would have been asked for twice.
+      try await Task.sleep(for: .seconds(5))
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      #expect(client.receive { $0.contains("\(id)") }.contains("\(id)"))
+      await server.stop(within: .zero)
+    }
+  }
+
   @Test("a browser signs in with a token and gets a cookie that no script and no other site can use, and signs out")
   func sessions() async throws {
     var settings = Self.required
