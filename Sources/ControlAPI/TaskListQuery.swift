@@ -82,10 +82,11 @@ struct TaskListQuery {
     filter.kinds = Set(try words(query, "kind").map(TaskKind.init(rawValue:)))
     filter.hosts = Set(try words(query, "host").map { $0.lowercased() })
     filter.codes = Set(try words(query, "code"))
-    for label in try words(query, "label") {
-      let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      guard !parts[0].isEmpty else { throw HTTPError(400, "\"label\" must be a list of K=V or K") }
-      filter.labels.updateValue(parts.count == 2 ? parts[1] : nil, forKey: parts[0])
+    let labels = try words(query, "label")
+    do throws(LabelProblem) {
+      filter.labels = try TaskFilter.labels(labels)
+    } catch {
+      throw HTTPError(400, "\(error)")
     }
     if let text = query["text"], !text.isEmpty {
       guard text.utf8.count <= 1000 else { throw HTTPError(400, "\"text\" must have at most 1000 bytes") }

@@ -28,6 +28,7 @@ import Testing
         ("queue=a", [0]), ("queue=a,b&sort=createdAt", [0, 1, 2]),
         ("state=queued,failed&queue=b&sort=createdAt", [1, 2]),
         ("state=failed", []), ("kind=noop&label=n=a", [0]), ("label=n&sort=createdAt", [0, 1, 2]),
+        ("label=n=a,n", [0]), ("label=n,n=a,n=a", [0]),
         ("kind=download", []),
         ("text=\(String(ids[1].description.suffix(12)))", [1]), ("host=nowhere.example", []),
         ("after=2000-01-01T00:00:00Z&before=2100-01-01T00:00:00Z&sort=createdAt", [0, 1, 2]),
@@ -38,7 +39,8 @@ import Testing
         #expect(body.hasPrefix(#"{"tasks":[\#(tasks)]"#), "\(query): \(body)")
       }
       for query in [
-        "state=queued,happy", "state=", "queue=a,,b", "label==x", "after=yesterday", "sort=priority", "cursor=x",
+        "state=queued,happy", "state=", "queue=a,,b", "label==x", "label=n=a,n=b", "after=yesterday", "sort=priority",
+        "cursor=x",
         "cursor=1_2",
         "fields=id,secret", "text=" + String(repeating: "x", count: 1001),
         "queue=" + String(repeating: "a,", count: 100) + "a",

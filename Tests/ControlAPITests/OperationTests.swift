@@ -125,7 +125,8 @@ import Testing
         (#"{"host": ["one.example"]}"#, 2), (#"{"host": ["one.example", "two.example"]}"#, 3),
         (#"{"state": ["paused"]}"#, 1), (#"{"state": ["queued"]}"#, 3), (#"{"kind": ["noop"]}"#, 4),
         (#"{"kind": ["download"]}"#, 0), (#"{"label": ["show"]}"#, 1), (#"{"label": ["show=a", "season=1"]}"#, 1),
-        (#"{"label": ["show=b"]}"#, 0), (#"{"text": "film_a"}"#, 1), (#"{"text": "%"}"#, 0),
+        (#"{"label": ["show=b"]}"#, 0), (#"{"label": ["show=b", "show"]}"#, 0),
+        (#"{"label": ["show", "show=a"]}"#, 1), (#"{"text": "film_a"}"#, 1), (#"{"text": "%"}"#, 0),
         (#"{"text": "\#(plain[0])"}"#, 1), (#"{"after": "2001-01-01T00:00:00Z"}"#, 4),
         (#"{"before": "2001-01-01T00:00:00Z"}"#, 0), (#"{"queue": ["none"]}"#, 0),
       ] {
@@ -133,6 +134,28 @@ import Testing
           "POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": \#(filter)}"#)
         #expect(answer.body.hasPrefix(#"{"count":\#(count),"#), "\(filter): \(answer)")
       }
+    }
+  }
+
+  @Test("a filter that asks for two values of one label is refused, and one from before reaches no task")
+  func twoValues() async throws {
+    try await APIBench.run { bench in
+      var labeled = TaskSpec(id: .make(), kind: .noop, source: "https://a.example/x", destination: nil)
+      labeled.labels = ["show": "b"]
+      _ = try await bench.store.apply([.submit(labeled)])
+      for labels in [#"["show=a", "show=b"]"#, #"["=b"]"#] {
+        let body = #"{"action": "remove", "filter": {"label": \#(labels)}}"#
+        #expect(await bench.ask("POST", "/v1/operations", body).status == 422)
+      }
+      var filter = OperationFilter()
+      filter.labels = ["show=a", "show=b"]
+      let former = TaskOperation(
+        id: .make(), action: .remove(files: false), selection: .filter(filter),
+        createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
+      let created = try await bench.store.createOperation(former)
+      let ended = try await finish(created.id, driver(bench), bench)
+      #expect(ended.state == .done && ended.progress.matched == 0)
+      #expect(try await bench.store.task(labeled.id) != nil)
     }
   }
 

@@ -12,6 +12,22 @@ import Testing
     #expect(ControlCommand.distinct([ids[2], ids[0], ids[2], ids[1], ids[0]]) == [ids[2], ids[0], ids[1]])
   }
 
+  @Test("two values of one label are refused, by bulk commands and by lists")
+  func twoValuesOfALabel() throws {
+    func arguments(_ words: String) throws -> Arguments {
+      let words = words.split(separator: " ").map(String.init)
+      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
+      return arguments
+    }
+    #expect(throws: UsageError.self) { try OperationFilter(try arguments("remove --all --label a=1 --label a=2")) }
+    #expect(try OperationFilter(try arguments("remove --all --label a=1 --label a")).labels == ["a=1", "a"])
+    #expect(throws: UsageError.self) { try TaskFilter(try arguments("list --label a=1 --label a=2")) }
+    #expect(throws: UsageError.self) { try TaskFilter(try arguments("list --label =2")) }
+    let labels = try TaskFilter(try arguments("list --label a=1 --label a --label b --label c=")).labels
+    #expect(labels == ["a": "1", "b": nil, "c": ""])
+  }
+
   /// `--match "$SHOW"` of a script in which SHOW is not set.
   @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
   func anEmptyTextSelectsNothing(_ options: String) throws {

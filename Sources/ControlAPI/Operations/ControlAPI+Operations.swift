@@ -100,9 +100,12 @@ extension ControlAPI {
       case "priority": priority = try reader.integer(TaskSpec.priorities)
       case "files": files = try reader.bool()
       case "filter":
-        filter = try OperationFilter(from: &reader)
-        // Every task has the empty text. It is refused here only: operations that are stored already stay readable.
-        guard filter?.text?.isEmpty != true else { throw reader.invalid("the text of a filter must not be empty") }
+        let its = try OperationFilter(from: &reader)
+        filter = its
+        // What is wrong is refused here only: operations that are stored already stay readable. Every task has the empty
+        // text.
+        guard its.text?.isEmpty != true else { throw reader.invalid("the text of a filter must not be empty") }
+        do throws(LabelProblem) { _ = try TaskFilter.labels(its.labels) } catch { throw reader.invalid("\(error)") }
       case "ids":
         ids = try reader.uuids()
         guard ids?.count ?? 0 <= TaskOperation.mostIDs else {

@@ -64,11 +64,8 @@ extension PostgresStore {
   }
 
   package func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk {
-    var labels: [String: String?] = [:]
-    for label in filter.labels {
-      let parts = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      labels[parts[0]] = .some(parts.count > 1 ? parts[1] : nil)
-    }
+    // What no task has ends the walk. An operation of an earlier version may ask for it.
+    guard let labels = try? TaskFilter.labels(filter.labels) else { return TaskWalk() }
     let page = try await find(
       TaskFilter(
         states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),

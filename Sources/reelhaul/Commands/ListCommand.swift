@@ -67,7 +67,7 @@ extension TaskReader {
 
 extension TaskFilter {
   /// Throws ``UsageError``.
-  fileprivate init(_ arguments: Arguments) throws {
+  init(_ arguments: Arguments) throws {
     self.init(
       states: Set(arguments.all(.state).compactMap(TaskStatus.init(rawValue:))),
       queues: Set(arguments.all(.inQueue)), kinds: Set(arguments.all(.ofKind).map(TaskKind.init(rawValue:))),
@@ -76,18 +76,21 @@ extension TaskFilter {
       createdAfter: try Self.time(arguments, .since), createdBefore: try Self.time(arguments, .before),
       order: arguments[.sort].flatMap(TaskOrder.init(rawValue:)) ?? .newestFirst,
       limit: Int(arguments.integer(.limit) ?? 100))
-    for text in arguments.all(.withLabel) {
-      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      guard !parts[0].isEmpty else {
-        throw UsageError("\(OptionSpec.withLabel.spelling) must be K=V or K, not \"\(text)\"")
-      }
-      labels.updateValue(parts.count == 2 ? parts[1] : nil, forKey: parts[0])
-    }
+    labels = try Self.labels(arguments, .withLabel)
     if let text = arguments[.cursor] {
       guard let cursor = TaskCursor(text) else {
         throw UsageError("\(OptionSpec.cursor.spelling) must be what a list before has named, not \"\(text)\"")
       }
       self.cursor = cursor
+    }
+  }
+
+  /// What labels a task must have. Throws ``UsageError``.
+  static func labels(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> [String: String?] {
+    do throws(LabelProblem) {
+      return try labels(arguments.all(option))
+    } catch {
+      throw UsageError("\(option.spelling): \(error)")
     }
   }
 

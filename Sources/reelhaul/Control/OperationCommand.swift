@@ -110,6 +110,7 @@ extension OperationFilter {
     hosts = arguments.all(.hosts).map { $0.lowercased() }
     codes = arguments.all(.codes)
     labels = arguments.all(.withLabels)
+    _ = try TaskFilter.labels(arguments, .withLabels)
     text = arguments[.matching]
     // Every task has the empty text. In a script it is a variable that is not set.
     guard text?.isEmpty != true else {
