@@ -19,7 +19,7 @@ extension ControlAPI {
       medium: "text/plain"
     ) { api, _ in
       // Anybody may ask, and as often as they like.
-      _ = try await api.snapshots.value("ready", age: .seconds(1)) { [store = api.store] in
+      _ = try await api.snapshots.value(.init("ready"), age: .seconds(1)) { [store = api.store] in
         Array((try await store.topicPrefix() ?? "").utf8)
       }
       return HTTPResponse(type: "text/plain", Array("ready\n".utf8))

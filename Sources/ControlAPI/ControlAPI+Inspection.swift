@@ -94,7 +94,7 @@ extension ControlAPI {
   }
 
   private func counts(by key: CountKey?, of queues: Set<String>?) async throws -> [UInt8] {
-    try await snapshots.value("counts \(key?.rawValue ?? "") \(Self.name(queues))", age: .seconds(1)) { [store] in
+    try await snapshots.value(.init("counts \(key?.rawValue ?? "")", of: queues), age: .seconds(1)) { [store] in
       let counts = try await store.taskCounts().filter { queues?.contains($0.queue) != false }
       return Self.array("counts", key.map { $0.group(counts) } ?? counts.map { (fields: $0.fields, tasks: $0.tasks) }) {
         group, json in
@@ -111,7 +111,7 @@ extension ControlAPI {
 
   /// Nil: of all queues.
   private func failures(by key: FailureReport.Key, _ queues: Set<String>?) async throws -> [UInt8] {
-    try await snapshots.value("failures \(key) \(Self.name(queues))", age: .seconds(5)) { [store] in
+    try await snapshots.value(.init("failures \(key)", of: queues), age: .seconds(5)) { [store] in
       // To the store, no queue means all queues.
       let reports =
         queues?.isEmpty == true ? [] : try await FailureReport.read(by: key, queues: queues ?? [], from: store)
@@ -120,7 +120,7 @@ extension ControlAPI {
   }
 
   private func hosts() async throws -> [UInt8] {
-    try await snapshots.value("hosts", age: .seconds(5)) { [store] in
+    try await snapshots.value(.init("hosts"), age: .seconds(5)) { [store] in
       var hosts = Dictionary(try await store.hosts().map { ($0.host, $0) }) { $1 }
       var failed: [String: Int] = [:]
       for group in try await store.failures(queues: []) where !group.host.isEmpty {
@@ -145,7 +145,7 @@ extension ControlAPI {
   }
 
   private func queues(_ queues: Set<String>?) async throws -> [UInt8] {
-    try await snapshots.value("queues \(Self.name(queues))", age: .seconds(2)) { [store] in
+    try await snapshots.value(.init("queues", of: queues), age: .seconds(2)) { [store] in
       let reports = QueueReport.of(
         try await store.taskCounts(), limits: try await store.limits(), oldest: try await store.oldestRunnable()
       ).filter { queues?.contains($0.queue) != false }
@@ -181,9 +181,6 @@ extension ControlAPI {
       }
     }
   }
-
-  /// A part of a snapshot's name.
-  private static func name(_ queues: Set<String>?) -> String { queues.map { "\($0.sorted())" } ?? "all" }
 
   private static let mostGroups = 1000
   private static let mostSamples: Int64 = 10_000

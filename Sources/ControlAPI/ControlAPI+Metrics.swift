@@ -9,7 +9,8 @@ extension ControlAPI {
   func metrics() async throws -> [UInt8] {
     var process = MetricsSnapshot()
     process.addProcess()
-    return try await snapshots.value("metrics", age: .seconds(5)) { try await fleetMetrics().bytes } + process.bytes
+    return try await snapshots.value(.init("metrics"), age: .seconds(5)) { try await fleetMetrics().bytes }
+      + process.bytes
   }
 
   /// The same as values, as of now.

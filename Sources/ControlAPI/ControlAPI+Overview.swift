@@ -9,7 +9,7 @@ extension ControlAPI {
   /// What the first page shows: of the whole fleet, or of the queues that a principal reaches.
   func overview(for principal: Principal) async throws -> [UInt8] {
     guard let queues = principal.queues else { return try await overview() }
-    return try await snapshots.value("overview \(queues.sorted())", age: .seconds(2)) { [self] in
+    return try await snapshots.value(.init("overview", of: queues), age: .seconds(2)) { [self] in
       let counts = try await store.taskCounts().reduce(into: [TaskState: Int]()) { counts, count in
         if queues.contains(count.queue) { counts[count.state, default: 0] += count.tasks }
       }
@@ -24,7 +24,7 @@ extension ControlAPI {
   }
 
   private func overview() async throws -> [UInt8] {
-    try await snapshots.value("overview", age: .seconds(2)) { [self] in
+    try await snapshots.value(.init("overview"), age: .seconds(2)) { [self] in
       let (workers, backlog) = (try await store.workers(), try await store.backlog())
       let live = workers.filter(\.isLive)
       var overview = Overview(
@@ -42,7 +42,7 @@ extension ControlAPI {
 
   /// What holds tasks that do not run, as JSON. It looks at thousands of tasks, so it is read less often than the rest.
   private func held() async throws -> [UInt8] {
-    try await snapshots.value("held", age: .seconds(10)) { [store] in
+    try await snapshots.value(.init("held"), age: .seconds(10)) { [store] in
       let held = try await store.heldTasks().prefix(Self.mostHeld)
       return JSONWriter.write { json in
         json.array { json in
@@ -61,7 +61,7 @@ extension ControlAPI {
   }
 
   private func newestFailures(_ queues: Set<String>) async throws -> [UInt8] {
-    try await snapshots.value("newest failures \(queues.sorted())", age: .seconds(5)) { [store] in
+    try await snapshots.value(.init("newest failures", of: queues), age: .seconds(5)) { [store] in
       let failures = try await FailureReport.read(by: nil, queues: queues, limit: 5, from: store)
       return JSONWriter.write { json in
         json.array { json in

@@ -21,18 +21,18 @@ extension ControlAPI {
     let query = try TaskListQuery(call.query)
     return HTTPResponse(
       headers: ["Content-Type": "text/event-stream", "X-Accel-Buffering": "no", "Cache-Control": "no-store"],
-      body: .stream { stream in await api.stream(query, named: call.query, for: call.principal, to: stream) })
+      body: .stream { stream in await api.stream(query, for: call.principal, to: stream) })
   }
 
   private func stream(
-    _ query: TaskListQuery, named name: [String: String], for principal: Principal, to stream: HTTPStream
+    _ query: TaskListQuery, for principal: Principal, to stream: HTTPStream
   ) async {
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now
     guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }
     while !Task.isCancelled {
       do {
-        let parts = try await soon { [self] in try await self.parts(query, named: name, for: principal) }
+        let parts = try await soon { [self] in try await self.parts(query, for: principal) }
         for (name, data) in parts where last[name] != data {
           // A slow reader gets the next state instead of all states, and so does one beside many slow readers.
           guard stream.pending == 0 else { continue }
@@ -57,15 +57,15 @@ extension ControlAPI {
   }
 
   private func parts(
-    _ query: TaskListQuery, named name: [String: String], for principal: Principal
+    _ query: TaskListQuery, for principal: Principal
   ) async throws -> [(name: String, data: [UInt8])] {
-    let queues = principal.queues.map { " of \($0.sorted())" } ?? ""
-    let fields = name.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: "&")
     let overview = try await overview(for: principal)
-    let tasks = try await snapshots.value("tasks " + fields + queues, age: Self.interval / 2) { [self] in
+    let tasks = try await snapshots.value(.init("tasks", of: principal.queues, query), age: Self.interval / 2) {
+      [self] in
       try await list(query, for: principal)
     }
-    let operations = try await snapshots.value("operations" + queues, age: Self.interval / 2) { [self] in
+    let operations = try await snapshots.value(.init("operations", of: principal.queues), age: Self.interval / 2) {
+      [self] in
       try await self.operations(for: principal)
     }
     return [("overview", overview), ("operations", operations), ("tasks", tasks)]

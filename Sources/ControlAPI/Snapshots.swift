@@ -2,6 +2,18 @@ import ReelhaulSystem
 
 /// What many readers ask for at once is read from the store once.
 actor Snapshots {
+  /// What is asked for, and of which part of the fleet.
+  struct Key: Hashable, Sendable {
+    var name: String
+    /// Nil for all.
+    var queues: Set<String>?
+    var query: TaskListQuery?
+
+    init(_ name: String, of queues: Set<String>? = nil, _ query: TaskListQuery? = nil) {
+      (self.name, self.queues, self.query) = (name, queues, query)
+    }
+  }
+
   private struct Entry {
     let bytes: Task<[UInt8], any Error>
     /// When it was read; nil while it is being read.
@@ -10,10 +22,10 @@ actor Snapshots {
     func isYounger(than age: Duration) -> Bool { at.map { .now - $0 < age } ?? true }
   }
 
-  private var entries: [String: Entry] = [:]
+  private var entries: [Key: Entry] = [:]
 
   /// What `read` returned for this key at most `age` ago.
-  func value(_ key: String, age: Duration, _ read: @escaping @Sendable () async throws -> [UInt8]) async throws
+  func value(_ key: Key, age: Duration, _ read: @escaping @Sendable () async throws -> [UInt8]) async throws
     -> [UInt8]
   {
     if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.value }

@@ -4,7 +4,7 @@ import TaskCore
 import TaskStore
 
 /// Which tasks a request asks for, and which members of each.
-struct TaskListQuery {
+struct TaskListQuery: Hashable {
   var filter = TaskFilter()
   /// Empty: all.
   var members: Set<String> = []

@@ -251,6 +251,24 @@ import Testing
     }
   }
 
+  @Test("two streams with different filters at once each get what they ask for") func streams() async throws {
+    try await APIBench.run { bench in
+      let id = UniqueID.make()
+      #expect(await bench.submit(id, #", "labels": {"a": "b&text=x"}"#) == 202)
+      let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
+      let port = try await server.start()
+      // As texts side by side, both are one.
+      let queries = ["label=a%3Db%26text%3Dx", "label=a%3Db&text=x"]
+      let clients = try queries.map { _ in try RawClient(port: port) }
+      for (client, query) in zip(clients, queries) {
+        client.send("GET /v1/stream?\(query) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+      }
+      let answers = clients.map { $0.receive { $0.contains("event: tasks\n") && $0.hasSuffix("\n\n") } }
+      #expect(answers.map { $0.contains("\(id)") } == [true, false])
+      await server.stop(within: .zero)
+    }
+  }
+
   @Test("a stream tells that the store does not answer, and the state once it does") func hangingStore() async throws {
     try await APIBench.run { bench in
       let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
