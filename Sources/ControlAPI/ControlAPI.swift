@@ -89,9 +89,7 @@ package struct ControlAPI: HTTPHandler {
       place = route.path
       let principal = try await principal(for: route, exchange)
       actor = principal.actor
-      if let wait = rates?.withLock({ $0.admit(principal.token?.description ?? principal.actor, at: .now) }) {
-        throw TooMany(wait: wait)
-      }
+      try count(principal, at: route)
       try route.check(path)
       let call = Route.Call(
         request: request, path: path, query: try route.fields(of: request), principal: principal,
@@ -124,6 +122,14 @@ package struct ControlAPI: HTTPHandler {
     }
     return exchange.finished(
       exchange.response(for: WrongMethod(method: "this method", allowed: Self.methods(of: Self.routes))))
+  }
+
+  /// Counts a request of a token; of everybody, where none is needed. Throws ``TooMany``. Probes, the page and sign-ins
+  /// show none: they would take each other's share.
+  private func count(_ principal: Principal, at route: Route) throws(TooMany) {
+    guard route.need != .nothing, principal.token != nil || !settings.requiresTokens else { return }
+    let key = principal.token?.description ?? principal.actor
+    if let wait = rates?.withLock({ $0.admit(key, at: .now) }) { throw TooMany(wait: wait) }
   }
 
   /// Who calls a route. Throws if the route is not for them.

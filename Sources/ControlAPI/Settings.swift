@@ -17,7 +17,7 @@ extension ControlAPI {
     package var corsOrigins: Set<String> = []
     /// The address is that of a proxy whose `X-Forwarded-For` and `X-Forwarded-Proto` are true.
     package var isProxy: @Sendable (String) -> Bool = { _ in false }
-    /// How many requests a token may send in a second; nil for any number.
+    /// How many requests a token may send in a second, or all together where none is needed; nil for any number.
     package var requestsPerSecond: Int?
     /// How many wrong tokens an address may send at once; then one in six seconds.
     package var wrongTokens = 10

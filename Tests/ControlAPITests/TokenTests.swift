@@ -289,6 +289,29 @@ import Testing
     }
   }
 
+  @Test("probes, the page and sign-ins are not counted for each other, with tokens and without") func uncounted()
+    async throws
+  {
+    for requiresTokens in [true, false] {
+      var settings = Self.required
+      settings.requiresTokens = requiresTokens
+      settings.hasOpenMetrics = true
+      settings.requestsPerSecond = 1
+      try await APIBench.run(settings) { bench in
+        let token = try await bench.token(.read)
+        for _ in 0..<10 {
+          for target in ["/healthz", "/"] { #expect(await bench.ask("GET", target).status == 200) }
+          let signIn = await bench.ask("POST", "/v1/session", #"{"token": "\#(token)"}"#)
+          #expect(signIn.status == 200)
+          if requiresTokens { #expect(await bench.ask("GET", "/metrics").status == 200) }
+        }
+        var last = 200
+        for _ in 0..<20 { last = await bench.ask(as: token, "GET", "/v1/tasks").status }
+        #expect(last == 429)
+      }
+    }
+  }
+
   @Test("names of tokens are unique while they hold, secrets are not stored, and sessions are bounded")
   func store() async throws {
     try await APIBench.run { bench in
