@@ -123,6 +123,7 @@ import Testing
       #expect(await bench.ask("POST", "/v1/tasks/\(failing[0])/actions/pause", "{}").status == 202)
       for (filter, count) in [
         (#"{"host": ["one.example"]}"#, 2), (#"{"host": ["one.example", "two.example"]}"#, 3),
+        (#"{"host": ["ONE.Example"]}"#, 2),
         (#"{"state": ["paused"]}"#, 1), (#"{"state": ["queued"]}"#, 3), (#"{"kind": ["noop"]}"#, 4),
         (#"{"kind": ["download"]}"#, 0), (#"{"label": ["show"]}"#, 1), (#"{"label": ["show=a", "season=1"]}"#, 1),
         (#"{"label": ["show=b"]}"#, 0), (#"{"label": ["show=b", "show"]}"#, 0),

@@ -30,7 +30,7 @@ extension OperationFilter {
       case "state": filter.states = try Self.list(&reader) { reader throws(DecodingFailure) in try reader.choice() }
       case "queue": filter.queues = try Self.list(&reader, Self.string)
       case "kind": filter.kinds = try Self.list(&reader, Self.string).map(TaskKind.init(rawValue:))
-      case "host": filter.hosts = try Self.list(&reader, Self.string)
+      case "host": filter.hosts = try Self.list(&reader, Self.string).map { $0.lowercased() }
       case "code": filter.codes = try Self.list(&reader, Self.string)
       case "label": filter.labels = try Self.list(&reader, Self.string)
       case "text": filter.text = try reader.string(limit: 1000)
