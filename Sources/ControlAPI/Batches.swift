@@ -3,7 +3,7 @@ import ReelhaulSystem
 /// Reads values of many keys for many callers: what is asked for while a read is on its way goes into the next one, each
 /// key once. So a store is asked with few statements, whatever the number of requests.
 final class Batches<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private typealias Waiting = CheckedContinuation<Value?, any Error>
+  private typealias Waiting = Awaited<Value?>
 
   private struct State {
     var waiting: [Key: [Waiting]] = [:]
@@ -24,23 +24,23 @@ final class Batches<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// What a read returns that begins after this call; nil if it returns nothing for the key.
   func value(_ key: Key) async throws -> Value? {
-    try await withCheckedThrowingContinuation { waiting in
-      let begins = state.withLock { state in
-        state.waiting[key, default: []].append(waiting)
-        defer { state.isReading = true }
-        return !state.isReading
-      }
-      if begins { loop.task { [self] in await readAll() } }
+    let waiting = Waiting()
+    let begins = state.withLock { state in
+      state.waiting[key, default: []].append(waiting)
+      defer { state.isReading = true }
+      return !state.isReading
     }
+    if begins { loop.task { [self] in await readAll() } }
+    return try await waiting.value
   }
 
   private func readAll() async {
     while let batch = next() {
       do {
         let values = try await read(Array(batch.keys))
-        for (key, waiting) in batch { for one in waiting { one.resume(returning: values[key]) } }
+        for (key, waiting) in batch { for one in waiting { one.settle(.success(values[key])) } }
       } catch {
-        for waiting in batch.values { for one in waiting { one.resume(throwing: error) } }
+        for waiting in batch.values { for one in waiting { one.settle(.failure(error)) } }
       }
     }
   }

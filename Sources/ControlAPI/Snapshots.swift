@@ -28,18 +28,21 @@ actor Snapshots {
   func value(_ key: Key, age: Duration, _ read: @escaping @Sendable () async throws -> [UInt8]) async throws
     -> [UInt8]
   {
-    if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.value }
+    if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.sharedValue }
     // Nobody asks for these any more.
     entries = entries.filter { $0.value.isYounger(than: .seconds(10)) }
-    let entry = Entry(bytes: Task { try await read() })
-    entries[key] = entry
-    do {
-      let bytes = try await entry.bytes.value
-      entries[key]?.at = .now
-      return bytes
-    } catch {
-      entries[key] = nil
-      throw error
+    // It goes on for others, and for those who come later, if this caller is canceled.
+    let bytes = Task {
+      do {
+        let bytes = try await read()
+        entries[key]?.at = .now
+        return bytes
+      } catch {
+        entries[key] = nil
+        throw error
+      }
     }
+    entries[key] = Entry(bytes: bytes)
+    return try await bytes.sharedValue
   }
 }

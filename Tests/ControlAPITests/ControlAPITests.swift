@@ -1,8 +1,10 @@
 import ControlAPI
+import Glibc
 import HTTPServer
 import ReelhaulClient
 import ReelhaulPostgres
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TestKit
@@ -266,6 +268,43 @@ import Testing
       let answers = clients.map { $0.receive { $0.contains("event: tasks\n") && $0.hasSuffix("\n\n") } }
       #expect(answers.map { $0.contains("\(id)") } == [true, false])
       await server.stop(within: .zero)
+    }
+  }
+
+  @Test("the server ends although the store does not answer those who wait for one read together") func hangingEnd()
+    async throws
+  {
+    var settings = ControlAPI.Settings()
+    settings.requiresTokens = true
+    try await APIBench.run(settings) { bench in
+      let (id, token) = (try await bench.add(to: "default"), try await bench.token(.read))
+      let server = HTTPServer(loop: bench.loop, settings: .init(), handler: bench.api)
+      let port = try await server.start()
+      let directory = try TemporaryDirectory(prefix: "hanging")
+      let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+      let log = Logger(level: .warning, descriptor: file.raw)
+      let driver = OperationDriver(store: bench.store, send: { _ in }, loop: bench.loop, log: log)
+      let targets = ["/v1/tasks/\(id)", "/v1/overview", "/v1/counts", "/v1/stream", "/v1/session"]
+      try await bench.pool.transaction { transaction in
+        _ = try await transaction.query("LOCK TABLE task, api_token, operation IN ACCESS EXCLUSIVE MODE")
+        let operations = bench.loop.task { await driver.run() }
+        let clients = try targets.map { _ in try RawClient(port: port) }
+        for (client, target) in zip(clients, targets) {
+          client.send("GET \(target) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        }
+        try await Task.sleep(for: .milliseconds(500))
+        let hasEnded = Lock(false)
+        let ending = Task {
+          operations.cancel()
+          _ = await operations.result
+          await server.stop(within: .zero)
+          hasEnded.withLock { $0 = true }
+        }
+        try await eventually("it has ended", within: .seconds(20)) { hasEnded.withLock { $0 } }
+        await ending.value
+      }
+      log.close()
+      #expect(try file.contents().isEmpty)
     }
   }
 

@@ -91,7 +91,10 @@ final class Authenticator: Sendable {
     let task = state.withLock { lookUp(secret, in: &$0, at: now) }
     let token: APIToken?
     do {
-      token = try await task.value
+      token = try await task.sharedValue
+    } catch let error as CancellationError {
+      // The look-up goes on for others.
+      throw error
     } catch {
       state.withLock { state in
         if state.entries[secret.hash]?.token == task { state.entries[secret.hash] = nil }

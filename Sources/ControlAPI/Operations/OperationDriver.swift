@@ -45,9 +45,9 @@ package struct OperationDriver: Sendable {
         if isOut { log.notice("operations go on") }
         isOut = false
         backoff.reset()
-      } catch is CancellationError {
-        return
       } catch {
+        // What the end has interrupted is no trouble.
+        if Task.isCancelled { return }
         if !isOut { log.warning("operations wait for PostgreSQL or Kafka", ["error": .text("\(error)")]) }
         isOut = true
         wait = backoff.next()
