@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulKafka
+import ReelhaulSystem
 import TransferEngine
 import WorkerCore
 

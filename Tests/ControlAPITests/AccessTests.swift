@@ -149,10 +149,32 @@ import Testing
     #expect(Client(request, settings).address == "2.2.2.2" && Client(request, settings).isSecure)
     request.peer = "3.3.3.3"
     #expect(Client(request, settings).address == "3.3.3.3" && !Client(request, settings).isSecure)
-    request.peer = "2001:db8:1:2:3:4:5:6"
-    #expect(Client(request, settings).network == "2001:db8:1:2")
     settings.publicOrigin = "https://films.example"
     #expect(Client(request, settings).isSecure)
+  }
+
+  @Test("an address counts without its port, and of IPv6 the network of 64 bits, however it is written")
+  func networks() {
+    var settings = ControlAPI.Settings()
+    settings.isProxy = { $0.hasPrefix("10.") }
+    func network(_ peer: String, _ forwarded: String? = nil) -> String {
+      var request = HTTPRequest(target: "/", headers: forwarded.map { ["X-Forwarded-For": $0] } ?? [:])
+      request.peer = peer
+      return Client(request, settings).network
+    }
+    let same = ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::1", "2001:db8:1:2::", "2001:0DB8:1:2:0:0:0:7"]
+    #expect(Set(same.map { network($0) }).count == 1)
+    let others = ["2001:db8:1:3::1", "2001:db8::1", "::1", "::2:0:0:0:0", "::ffff:9.9.9.9", "9.9.9.9", "8.8.8.8", ""]
+    #expect(Set((others + same).map { network($0) }).count == 8)
+    for hop in ["9.9.9.9", "9.9.9.9:1", " 9.9.9.9:65535", "::ffff:9.9.9.9", "[::ffff:9.9.9.9]:7"] {
+      #expect(network("10.0.0.1", "1.1.1.1, \(hop), 10.0.0.2:80") == "9.9.9.9", "\(hop)")
+    }
+    for hop in ["2001:db8:1:2::9", "[2001:db8:1:2::9]", "[2001:db8:1:2::8]:443"] {
+      #expect(network("10.0.0.1", hop) == network(same[0]), "\(hop)")
+    }
+    for hop in ["unknown", "_hidden", "", "9.9.9.9.9", "[", "1.1.1.1, unknown"] {
+      #expect(network("10.0.0.1", hop) == "10.0.0.1", "\(hop)")
+    }
   }
 
   @Test("the tag of a task tells its sequence, whatever its coding") func tags() {

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// A block of addresses: `10.0.0.0/8`, `fc00::/7`, or a single address.
 package struct CIDR: Hashable, Sendable {
   package let base: IPAddress

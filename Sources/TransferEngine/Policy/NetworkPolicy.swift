@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// The addresses that transfers may reach: the public internet, and the networks that a worker's owner allows in
 /// addition.
 ///

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ControlAPI
+import ReelhaulSystem
 import TransferEngine
 import WorkerOptions
 

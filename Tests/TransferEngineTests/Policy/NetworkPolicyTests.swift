@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulSystem
 import Testing
 import TransferEngine
 

@@ -1,4 +1,5 @@
 import ReelhaulCurl
+import ReelhaulSystem
 import TaskCore
 
 extension TaskFailure {
