@@ -9,7 +9,12 @@ import Testing
     let loop: EventLoop
     let ended = Lock(false)
 
-    func admit(_ head: HTTPRequest) async -> HTTPAdmission { .body(limit: 1000) }
+    func admit(_ head: HTTPRequest) async -> HTTPAdmission {
+      guard head.path == "/closed" else { return .body(limit: 1000) }
+      // By then more of the body has come than is read ahead.
+      try? await loop.sleep(for: .milliseconds(200))
+      return .refused(HTTPResponse(401))
+    }
 
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
       switch request.path {
@@ -132,6 +137,17 @@ import Testing
       // Three periods have passed then.
       try await Task.sleep(for: .seconds(4))
       #expect(still.read(atMost: 64 << 20) < 32 << 20)
+    }
+  }
+
+  @Test("a large body that is refused comes to its end, and its client gets the answer")
+  func refusedBody() async throws {
+    _ = try await serve { port, _ in
+      let client = try RawClient(port: port)
+      client.send("POST /closed HTTP/1.1\r\nHost: a\r\nContent-Length: \(8 << 20)\r\n\r\n")
+      // The kernel keeps less than that.
+      #expect(client.send([UInt8](repeating: 65, count: 8 << 20)))
+      #expect(client.receive().hasPrefix("HTTP/1.1 401 "))
     }
   }
 

@@ -29,7 +29,11 @@ package final class RawClient: Sendable {
 
   package func send(_ text: String) { send(Array(text.utf8)) }
 
-  package func send(_ bytes: [UInt8]) { _ = Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
+  /// Returns whether the connection took all of it.
+  @discardableResult
+  package func send(_ bytes: [UInt8]) -> Bool {
+    Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count
+  }
 
   /// Sends nothing more.
   package func finish() { shutdown(socket, Int32(SHUT_WR)) }

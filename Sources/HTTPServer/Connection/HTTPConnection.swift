@@ -190,6 +190,8 @@ final class HTTPConnection: @unchecked Sendable {
     guard !stream.isClosed else { return }
     state = .closing
     deadline = .now + .seconds(1)
+    // The rest of a body that was refused, too.
+    stream.setReading(true)
     stream.shutdown()
   }
 
