@@ -31,6 +31,8 @@ package struct ControlAPI: HTTPHandler {
   let compressor = Compressor()
   let keys = IdempotencyKeys()
   private let rates: Lock<RateLimit<String>>?
+  /// Those that the log tells, by status.
+  private let toldRefusals = Lock(RateLimit<Int>(every: .seconds(1), burst: 10))
 
   static let routes =
     probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
@@ -64,13 +66,16 @@ package struct ControlAPI: HTTPHandler {
 
   package func admit(_ head: HTTPRequest) async -> HTTPAdmission {
     let exchange = Exchange(head, self)
+    var actor: String?
     do {
       let (route, _) = try self.route(of: head)
-      _ = try await principal(for: route, exchange)
+      actor = try await principal(for: route, exchange).actor
       guard !route.accepts.isEmpty else { throw HTTPError(400, "\(route.method) \(route.path) takes no body") }
       return .body(limit: route.bodyLimit)
     } catch {
-      return .refused(exchange.finished(exchange.response(for: error)))
+      let response = exchange.finished(exchange.response(for: error))
+      exchange.log(response, actor: actor)
+      return .refused(response)
     }
   }
 
@@ -115,13 +120,14 @@ package struct ControlAPI: HTTPHandler {
   package func refusal(_ error: HTTPError, of request: HTTPRequest?) -> HTTPResponse {
     let exchange = Exchange(request ?? HTTPRequest(target: "/"), self)
     // For a client it is one that the path does not have.
-    guard error.code == HTTPError.unknownMethod else {
-      let response = exchange.finished(exchange.response(for: error))
-      if request != nil { exchange.log(response, actor: nil) }
-      return response
-    }
-    return exchange.finished(
-      exchange.response(for: WrongMethod(method: "this method", allowed: Self.methods(of: Self.routes))))
+    let cause: any Error =
+      error.code == HTTPError.unknownMethod
+      ? WrongMethod(method: "this method", allowed: Self.methods(of: Self.routes)) : error
+    let response = exchange.finished(exchange.response(for: cause))
+    // A server without room refuses very many.
+    let isTold = error.status != 503 || toldRefusals.withLock { $0.admit(error.status, at: .now) == nil }
+    if request != nil, isTold { exchange.log(response, actor: nil) }
+    return response
   }
 
   /// Counts a request of a token; of everybody, where none is needed. Throws ``TooMany``. Probes, the page and sign-ins

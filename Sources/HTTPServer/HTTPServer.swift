@@ -6,7 +6,8 @@ package protocol HTTPHandler: Sendable {
   func admit(_ head: HTTPRequest) async -> HTTPAdmission
   /// Answers a request. The task is canceled if the client goes.
   func answer(_ request: HTTPRequest) async -> HTTPResponse
-  /// The answer to what is no request, and to a request that the server does not answer as the handler did.
+  /// The answer to what is no request (nil), to one whose body is refused, and to one that the server does not answer as
+  /// the handler did.
   func refusal(_ error: HTTPError, of request: HTTPRequest?) -> HTTPResponse
 }
 

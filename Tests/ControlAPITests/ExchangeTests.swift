@@ -1,7 +1,9 @@
 import ControlAPI
+import Glibc
 import HTTPServer
 import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TestKit
@@ -24,6 +26,37 @@ import Testing
         let id = await bench.ask("GET", "/healthz", "", ["X-Request-Id": wrong]).headers["x-request-id"]
         #expect(id.flatMap { UniqueID($0) } != nil, "\(wrong)")
       }
+    }
+  }
+
+  @Test("a request whose body is refused is in the log, and a server that refuses very many tells some of them")
+  func refusedBodies() async throws {
+    try await APIBench.run { bench in
+      let directory = try TemporaryDirectory(prefix: "refused")
+      let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+      let log = Logger(level: .info, format: .json, descriptor: file.raw)
+      let api = ControlAPI(store: bench.store, send: { _ in }, loop: bench.loop, version: "1", log: log)
+      var settings = HTTPServer.Settings()
+      settings.bodies = 1000
+      let server = HTTPServer(loop: bench.loop, settings: settings, handler: api)
+      let port = try await server.start()
+      func send(_ type: String, _ length: Int) throws -> String {
+        let client = try RawClient(port: port)
+        client.send(
+          "POST /v1/tasks HTTP/1.1\r\nHost: localhost\r\nContent-Type: \(type)\r\nContent-Length: \(length)\r\n\r\n")
+        client.send([UInt8](repeating: 32, count: min(length, 2000)))
+        return client.receive()
+      }
+      #expect(try send("text/plain", 2).hasPrefix("HTTP/1.1 415 "))
+      #expect(try send("application/json", 5 << 20).hasPrefix("HTTP/1.1 413 "))
+      for _ in 0..<50 { #expect(try send("application/json", 2000).hasPrefix("HTTP/1.1 503 ")) }
+      await server.stop(within: .zero)
+      log.close()
+      let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+      #expect(lines.allSatisfy { $0.contains(#""method":"POST","path":"/v1/tasks""#) && $0.contains("127.0.0.1") })
+      let counts = [415, 413, 503].map { status in lines.count { $0.contains(#""status":\#(status),"#) } }
+      #expect(
+        counts[0] == 1 && counts[1] == 1 && 10..<40 ~= counts[2] && counts.reduce(0, +) == lines.count, "\(lines)")
     }
   }
 

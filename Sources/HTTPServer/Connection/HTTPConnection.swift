@@ -117,6 +117,8 @@ final class HTTPConnection: @unchecked Sendable {
   }
 
   private func refuse(_ error: HTTPError, _ request: HTTPRequest? = nil, keepsAlive: Bool = false) {
+    var request = request ?? parser.head
+    request?.peer = peer
     var response = server.handler.refusal(error, of: request)
     if error.status == 503 { response.headers["Retry-After"] = "1" }
     send(response, to: request ?? HTTPRequest(target: "/"), keepsAlive: keepsAlive)

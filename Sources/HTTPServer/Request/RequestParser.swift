@@ -52,6 +52,14 @@ final class RequestParser: @unchecked Sendable {
     parser.deallocate()
   }
 
+  /// What is known of the request, if its head has come.
+  var head: HTTPRequest? {
+    guard isPastHead else { return nil }
+    var head = request
+    head.body = []
+    return head
+  }
+
   /// How much of the body has come.
   var bodyBytes: Int { body.count }
   /// Whether bytes wait that no request has used.
