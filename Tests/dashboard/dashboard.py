@@ -614,6 +614,43 @@ BOUNDED = """async () => {
 }"""
 
 
+# Very many tasks come while somebody looks at the first ones, with the pointer on the list (`isPointed`) or elsewhere. Then
+# the reader scrolls to the end.
+GROWING = """async ({ isPointed }) => {
+  const { Rows } = await import(new URL("assets/rows.js", location.href)), tasks = [], rows = new Rows({}), answer = window.fetch;
+  const create = (count) => { for (let n = 0; n < count; n += 1) tasks.unshift({ id: "a", createdAt: String(tasks.length).padStart(9, "0") }); tasks.forEach((task) => { task.id = task.createdAt; }); };
+  const page = (limit, cursor) => {
+    const from = cursor ? tasks.findIndex((task) => task.id === cursor) + 1 : 0, found = tasks.slice(from, from + limit), hasMore = tasks.length > from + limit;
+    return { tasks: found, hasMore, next: hasMore ? found.at(-1).id : null, searchedTo: null };
+  };
+  window.fetch = async (path) => { const query = new URL(path, location.href).searchParams; return new Response(JSON.stringify(page(Number(query.get("limit")), query.get("cursor")))); };
+  create(500);
+  await rows.more();
+  let most = 0;
+  for (let step = 0; step < 400; step += 1) {
+    create(60);
+    rows.merge(page(100));
+    if (!isPointed) { rows.shorten(); rows.apply(0); }
+    most = Math.max(most, rows.rows.length + rows.waiting);
+  }
+  rows.apply(0);
+  const isFirst = rows.rows.slice(0, 100).every((row, index) => row.id === tasks[index].id);
+  while (rows.hasMore) await rows.more();
+  window.fetch = answer;
+  return { most, isRight: isFirst && rows.rows.length === tasks.length && rows.rows.every((row, index) => row.id === tasks[index].id) };
+}"""
+
+
+@check
+def a_list_that_is_looked_at_does_not_grow_for_ever(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=workers")
+    for is_pointed in (False, True):
+        told = page.evaluate(GROWING, {"isPointed": is_pointed})
+        assert told["isRight"] and told["most"] < 7000, told
+    page.context.close()
+
+
 @check
 def a_list_has_each_task_once_whatever_comes_and_goes(s):
     page = s.browser.page()

@@ -7,6 +7,8 @@ import { href } from "./route.js";
 export const FIELDS = "id,kind,state,status,priority,queue,source,destination,bytesTotal,bytesDone,rate,eta,attempt,maxAttempts,worker,sequence,createdAt,finishedAt,runAt,error,labels,waits";
 const PAGE = 200;
 const KEPT = 3000;
+// So many rows stay while somebody only looks at the first ones.
+const MANY = 2 * KEPT;
 export const MOST = 400_000;
 
 const keyOf = ({ id, createdAt }) => ({ id, createdAt });
@@ -28,6 +30,8 @@ export class Rows {
   #fresh = new Map();
   // The task behind which others were not read, and the cursor that reads them: rows behind it go with the next `apply`.
   #gap = null;
+  // The last task of the first page, and the cursor behind it.
+  #first = null;
 
   /// `filter` is the query of the list; `isUp` if the oldest come first.
   constructor(filter) {
@@ -120,6 +124,7 @@ export class Rows {
       if (task) { row.task = task; found.delete(row.id); }
     }
     if (!hasMore) { this.hasMore = false; this.#next = null; }
+    if (!after) this.#first = hasMore && next && !searchedTo ? { ...keyOf(last), next } : null;
     // A page without any known task does not touch the rows behind it. And those that were the last may be so no more.
     const isPast = this.#gap && isWithin(this.#gap);
     const isTouching = found.size < tasks.length || !isPast && tasks.some((task) => this.#fresh.has(task.id));
@@ -129,7 +134,18 @@ export class Rows {
     // Rows behind what was read come with their page.
     const bound = this.hasMore ? this.#edge(this.rows.at(-1), this.searchedTo) : null;
     for (const task of found.values()) if (!bound || this.#precedes(task, bound)) this.#fresh.set(task.id, rowOf(task));
+    if (this.#fresh.size > MANY) this.#shorten();
   }
+
+  // All behind the first page goes with the next `apply`, and is read again by whoever comes there.
+  #shorten() {
+    if (!this.#first) return;
+    this.#gap = this.#first;
+    for (const row of this.#fresh.values()) if (this.#precedes(this.#gap, row)) this.#fresh.delete(row.id);
+  }
+
+  /// Lets go of what is behind the first page, if that is much: a list that is looked at for days does not grow for ever.
+  shorten() { if (this.rows.length > MANY) this.#shorten(); }
 
   /// How many new rows wait to be shown.
   get waiting() { return this.#fresh.size; }
@@ -160,7 +176,7 @@ export class Rows {
 
   /// Lets go of what is far from the rows that are seen.
   forget(from, to) {
-    if (this.rows.length < 2 * KEPT) return;
+    if (this.rows.length < MANY) return;
     for (let index = 0; index < this.rows.length; index += 1) if (index < from - KEPT || index > to + KEPT) this.rows[index].task = null;
   }
 }

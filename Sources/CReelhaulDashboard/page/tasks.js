@@ -262,6 +262,7 @@ export function open(_, view) {
     const { from } = range(), isAtTop = scrollY <= 4 || from === 0;
     // The rows that are seen are not exchanged for others that were not asked for.
     if (isTouched() || rows.isTorn && (!isAtTop || selected.size)) { drawPill(); return drawRows(); }
+    if (isAtTop && !selected.size && !isAll) rows.shorten();
     // New rows above those that are seen move nothing.
     if (rows.waiting && !isAtTop) { const moved = rows.apply(from); if (moved) scrollBy(0, moved * rowHeight()); }
     else rows.apply(from);
