@@ -651,6 +651,29 @@ def a_list_that_is_looked_at_does_not_grow_for_ever(s):
     page.context.close()
 
 
+# Somebody asks for something else while the answer to the first question is on its way.
+ASKED_ANEW = """async () => {
+  const { poll } = await import(new URL("assets/ui.js", location.href));
+  let question = "former", end = () => {};
+  const shown = [], waiting = [], turn = () => new Promise((resolve) => setTimeout(resolve, 20));
+  const read = () => { const asked = question; return new Promise((resolve) => waiting.push(() => resolve(asked))); };
+  const again = poll({ onGone: (run) => { end = run; } }, 1000, read, (value) => shown.push(value));
+  question = "new";
+  again();
+  for (let n = 0; n < 5; n += 1) { await turn(); while (waiting.length) waiting.pop()(); }
+  end();
+  return shown;
+}"""
+
+
+@check
+def an_answer_to_a_former_question_is_not_shown(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=workers")
+    assert page.evaluate(ASKED_ANEW) == ["new"]
+    page.context.close()
+
+
 @check
 def a_list_has_each_task_once_whatever_comes_and_goes(s):
     page = s.browser.page()

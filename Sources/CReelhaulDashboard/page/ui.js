@@ -94,20 +94,20 @@ export function ask(title, input, yes, help) {
 
 /// Reads now and every `seconds` while the view is there and the page is seen. `draw` gets the value, or a problem.
 export function poll(view, seconds, read, draw) {
-  let timer = null, isReading = false, isGone = false, known = false;
+  let timer = null, reads = 0, isGone = false, known = false;
   const run = async () => {
     clearTimeout(timer);
-    if (isReading || isGone) return;
-    isReading = true;
+    if (isGone) return;
+    // Whoever asks anew may ask for something else: only the newest answer counts.
+    const number = reads += 1, counts = () => !isGone && number === reads;
     try {
       const value = await read();
-      if (!isGone) { known = true; draw(value, null); }
+      if (counts()) { known = true; draw(value, null); }
     } catch (problem) {
       // What is shown stays: the head of the page says that the server is away.
-      if (!isGone && !(known && (problem.status === 0 || problem.status >= 500))) draw(null, problem);
+      if (counts() && !(known && (problem.status === 0 || problem.status >= 500))) draw(null, problem);
     }
-    isReading = false;
-    if (!isGone) timer = setTimeout(() => document.hidden ? later() : run(), seconds * 1000);
+    if (counts()) timer = setTimeout(() => document.hidden ? later() : run(), seconds * 1000);
   };
   const later = () => { timer = setTimeout(() => document.hidden ? later() : run(), 1000); };
   view.onGone(() => { isGone = true; clearTimeout(timer); });
