@@ -873,8 +873,11 @@ def each_scope_is_offered_what_it_may_do(s):
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("alert").last).to_contain_text("not known")
         page.get_by_label("Token").fill(token)
+        page.evaluate("window.isOfNobody = true")
         page.get_by_role("button", name="Sign in").click()
         expect(page.locator("tbody tr").first).to_be_visible()
+        # Nothing that was read before is kept.
+        assert page.evaluate("window.isOfNobody") is None
         expect(page.get_by_role("button", name="Drain")).to_have_count(2 if scope == "admin" else 0)
         expect(page.locator("#new")).to_be_visible(visible=scope != "read")
         page.goto(f"{base}?view=tasks&queue=other")

@@ -167,10 +167,8 @@ async function begin() {
   if (!needsSignIn && !session.scope) setTimeout(() => { if (!needsSignIn) begin(); }, 2000);
 }
 
-addEventListener("reelhaul-signed-in", () => {
-  shown.name = null;
-  begin();
-});
+// What was read for somebody else goes.
+addEventListener("reelhaul-signed-in", () => location.reload());
 
 // MARK: Keys
 
