@@ -149,12 +149,17 @@ extension ControlAPI {
     let principal = call.principal
     var ids = UniqueIDMaker()
     var lines: [Line] = []
-    for (index, line) in body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+    // Empty lines cost nothing, however many they are.
+    var (rest, number) = (body[...], 0)
+    while !rest.isEmpty {
+      let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+      rest = rest.dropFirst(line.count + 1)
+      number += 1
       guard line.contains(where: { $0 > 0x20 }) else { continue }
       guard lines.count < Self.mostLines else {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
-      let idOfKey = key.map { IdempotencyKeys.id("\($0) line \(index + 1)", of: principal) }
+      let idOfKey = key.map { IdempotencyKeys.id("\($0) line \(number)", of: principal) }
       let command = Result { () throws(Rejection) -> Command in
         let command = try CommandDecoder.decode(line: Array(line)) { idOfKey ?? ids.make() }
         switch command {
@@ -167,7 +172,7 @@ extension ControlAPI {
           return .control(control)
         }
       }
-      lines.append(Line(number: index + 1, idOfKey: idOfKey, command: command))
+      lines.append(Line(number: number, idOfKey: idOfKey, command: command))
     }
     return lines
   }

@@ -131,6 +131,9 @@ import Testing
       #expect(bench.sent.withLock { $0.count } == 2)
       let none = await bench.ask("POST", "/v1/tasks", "nonsense\n", type: "application/x-ndjson")
       #expect(none.status == 422)
+      let far = await bench.ask(
+        "POST", "/v1/tasks", String(repeating: "\n", count: 300_000) + "{}\n\n", type: "application/x-ndjson")
+      #expect(far.status == 422 && far.body.contains(#""line":300001,"#), "\(far)")
     }
   }
 
