@@ -106,7 +106,7 @@ extension ControlAPI {
 
   private func cookie(_ secret: String, seconds: Int, _ exchange: Exchange) -> String {
     Session.field(
-      secret, seconds: seconds, path: settings.prefix.isEmpty ? "/" : settings.prefix,
+      exchange.cookie, secret, seconds: seconds, path: settings.prefix.isEmpty ? "/" : settings.prefix,
       isSecure: exchange.client.isSecure)
   }
 }

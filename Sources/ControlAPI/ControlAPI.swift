@@ -145,7 +145,8 @@ package struct ControlAPI: HTTPHandler {
     guard case .scope = route.need else { return Principal(actor: "", scope: .read, queues: []) }
     var principal: Principal?
     switch try await authenticator.principal(
-      of: exchange.request, address: exchange.client.network, ignoringCookie: exchange.isOfForeignPage)
+      of: exchange.request, address: exchange.client.network,
+      session: exchange.isOfForeignPage ? nil : exchange.session)
     {
     case .principal(let found): principal = found
     case .unknown: break

@@ -35,8 +35,17 @@ struct Exchange: Sendable {
     if let field = request.headers["authorization"] {
       return field.split(separator: " ", maxSplits: 1).last.flatMap { TokenSecret(String($0)) }
     }
-    return Session.secret(in: request).flatMap { TokenSecret($0) }
+    return session.flatMap { TokenSecret($0) }
   }
+
+  /// The name of the cookie of this server's sessions.
+  var cookie: String {
+    let origin = api.settings.publicOrigin
+    return Session.cookie(at: origin.isEmpty ? request.headers["host"] ?? "" : origin)
+  }
+
+  /// The secret of the session that it shows.
+  var session: String? { Session.secret(in: request, cookie) }
 
   func response(for error: any Error) -> HTTPResponse {
     switch error {

@@ -207,11 +207,32 @@ import Testing
       // A session is no token, and a token no session.
       let secret = String(cookie.drop { $0 != "=" }.dropFirst())
       #expect(await bench.ask(as: secret, "GET", "/v1/tasks").status == 401)
-      #expect(await bench.ask("GET", "/v1/tasks", "", ["Cookie": "reelhaul_session=\(token)"]).status == 401)
+      let name = cookie.prefix { $0 != "=" }
+      #expect(await bench.ask("GET", "/v1/tasks", "", ["Cookie": "\(name)=\(token)"]).status == 401)
       let out = await bench.ask("DELETE", "/v1/session", "", ["Cookie": cookie])
       #expect(out.status == 204 && out.headers["set-cookie"]?.contains("Max-Age=0") == true)
       #expect(await bench.ask("GET", "/v1/session", "", ["Cookie": cookie]).status == 401)
       #expect(await bench.ask(as: token, "GET", "/v1/session").status == 200)
+    }
+  }
+
+  @Test("sessions at two ports of a host do not meet") func ports() async throws {
+    try await APIBench.run(Self.required) { bench in
+      let token = try await bench.token(.read)
+      var cookies: [String] = []
+      let hosts = ["127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1", "[::1]", "[::1]:8080"]
+      for host in hosts {
+        let answer = await bench.ask("POST", "/v1/session", #"{"token": "\#(token)"}"#, ["Host": host])
+        cookies.append(String(try #require(answer.headers["set-cookie"]).prefix { $0 != ";" }))
+      }
+      let names = cookies.map { $0.prefix { $0 != "=" } }
+      #expect(names == ["_8080", "_8081", "", "", "_8080"].map { "reelhaul_session\($0)" })
+      for (host, cookie) in zip(hosts, cookies) {
+        let own = ["Host": host, "Cookie": "reelhaul_session_9=x; \(cookie); a=b"]
+        #expect(await bench.ask("GET", "/v1/tasks", "", own).status == 200)
+        let other = await bench.ask("GET", "/v1/tasks", "", ["Host": "127.0.0.1:9", "Cookie": cookie])
+        #expect(other.status == 401)
+      }
     }
   }
 

@@ -43,15 +43,16 @@ final class Authenticator: Sendable {
     case tooMany(wait: Duration)
   }
 
-  /// `address`: where the request comes from. A session counts only in the cookie, and a token only in `Authorization`.
-  func principal(of request: HTTPRequest, address: String, ignoringCookie: Bool) async throws -> Answer {
+  /// `address`: where the request comes from. `session`: the cookie, if it counts. A session counts only there, and a token
+  /// only in `Authorization`.
+  func principal(of request: HTTPRequest, address: String, session: String?) async throws -> Answer {
     if let field = request.headers["authorization"] {
       let parts = field.split(separator: " ", maxSplits: 1)
       let isBearer = parts.first?.lowercased() == "bearer"
       return try await answer(isBearer ? String(parts.last ?? "") : "", isSession: false, address: address)
     }
-    guard !ignoringCookie, let secret = Session.secret(in: request) else { return .unknown }
-    return try await answer(secret, isSession: true, address: address)
+    guard let session else { return .unknown }
+    return try await answer(session, isSession: true, address: address)
   }
 
   func answer(_ text: String, isSession: Bool, address: String) async throws -> Answer {

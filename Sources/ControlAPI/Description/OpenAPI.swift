@@ -86,7 +86,10 @@ struct OpenAPI {
         json.member("type", "apiKey")
         json.member("in", "cookie")
         json.member("name", Session.cookie)
-        json.member("description", "The session of a browser, of POST /v1/session.")
+        json.member(
+          "description",
+          "The session of a browser, of POST /v1/session. Where the address has a port, the name ends with `_` and the port."
+        )
       }
     }
   }
