@@ -40,6 +40,8 @@ package final class HTTPServer: @unchecked Sendable {
     package var wholeBody = Duration.seconds(120)
     /// Bytes of bodies of all connections together that wait for their rest or their answer.
     package var bodies = 64 << 20
+    /// Bytes of all connections together that came behind requests that are not answered yet.
+    package var ahead = 16 << 20
     /// Bytes of answers of all connections together that wait for their readers.
     package var answers = 256 << 20
     /// Between two requests.
@@ -62,6 +64,9 @@ package final class HTTPServer: @unchecked Sendable {
   private var begun = 0
   /// Bytes of bodies that connections hold.
   var held = 0
+  /// Bytes that connections have behind the requests that they answer.
+  var ahead = 0
+  var hasRoomAhead: Bool { ahead <= settings.ahead }
   private(set) var isDraining = false
   /// For the `Date` of answers, made once a second.
   private(set) var date = ""

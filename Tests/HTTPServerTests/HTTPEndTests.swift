@@ -151,6 +151,26 @@ import Testing
     }
   }
 
+  @Test("requests that wait behind others take a bounded memory: where much waits, a connection ends after its answer")
+  func ahead() async throws {
+    var settings = HTTPServer.Settings()
+    settings.ahead = 10_000
+    _ = try await serve(settings) { port, _ in
+      let slow = "GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n"
+      let next = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"
+      let (few, many) = (try RawClient(port: port), try RawClient(port: port))
+      few.send(slow + next + next)
+      many.send(slow + String(repeating: next, count: 1000))
+      let answer = many.receive()
+      #expect(answer.hasPrefix("HTTP/1.1 204 ") && answer.contains("\r\nConnection: close\r\n"), "\(answer)")
+      #expect(!answer.contains("HTTP/1.1 200"))
+      #expect(few.receive { $0.hasSuffix("GET /1") && $0.contains("GET /1HTTP/1.1 200") }.hasPrefix("HTTP/1.1 204 "))
+      // What ended counts no more.
+      few.send(slow + next)
+      #expect(few.receive { $0.hasSuffix("GET /1") }.hasPrefix("HTTP/1.1 204 "))
+    }
+  }
+
   @Test("bodies that wait take a bounded memory: what is too much is told to come again") func bodies() async throws {
     var settings = HTTPServer.Settings()
     settings.bodies = 1200

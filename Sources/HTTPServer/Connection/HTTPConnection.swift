@@ -25,6 +25,10 @@ final class HTTPConnection: @unchecked Sendable {
   private var bodyEnd = BootInstant.distantFuture
   /// Bytes of the body that count among those of all connections.
   private var held = 0
+  /// Bytes behind the request, as they count among those of all connections.
+  private var ahead = 0
+  /// Whether the request is the last one: what comes behind it is not read.
+  private var isLast = false
   /// Bytes of the answer that were not read at the last deadline.
   private var unread = Int.max
 
@@ -55,16 +59,18 @@ final class HTTPConnection: @unchecked Sendable {
       let progress = parser.feed(bytes)
       if begins, parser.hasBegun { deadline = .now + server.settings.head }
       handle(progress)
-    case (.bytes, .handling) where isStreaming: break
+    case (.bytes, .handling) where isStreaming || isLast: break
     case (.bytes(let bytes), .handling):
       parser.keep(bytes)
+      countAhead(parser.pending)
       // One that sends without end waits in the kernel, and so does its end.
-      if parser.pending > Self.mostAhead { stream.setReading(false) }
+      if parser.pending > Self.mostAhead || !server.hasRoomAhead { stream.setReading(false) }
     case (.bytes, .closing), (.bytes, .closed): break
     }
   }
 
   private func handle(_ progress: RequestParser.Progress) {
+    countAhead(parser.pending)
     switch progress {
     case .head: break
     case .body:
@@ -91,10 +97,16 @@ final class HTTPConnection: @unchecked Sendable {
       request.peer = peer
       hold(request.body.count)
       guard server.held <= server.settings.bodies else { return refuseBusy() }
+      // Where very much waits already, the client sends what is behind this request again.
+      isLast = !keepsAlive || parser.pending > 0 && !server.hasRoomAhead
+      if isLast {
+        parser.drop()
+        countAhead(0)
+      }
       perform { [self, request] in
         let response = await server.handler.answer(request)
         guard case .handling = state else { return }
-        send(response, to: request, keepsAlive: keepsAlive && !server.isDraining)
+        send(response, to: request, keepsAlive: !isLast && !server.isDraining)
       }
     case .failed(let error):
       refuse(error)
@@ -109,6 +121,11 @@ final class HTTPConnection: @unchecked Sendable {
   private func hold(_ bytes: Int) {
     server.held += bytes - held
     held = bytes
+  }
+
+  private func countAhead(_ bytes: Int) {
+    server.ahead += bytes - ahead
+    ahead = bytes
   }
 
   private func refuseBusy() {
@@ -219,6 +236,7 @@ final class HTTPConnection: @unchecked Sendable {
   func close() {
     if case .closed = state { return }
     hold(0)
+    countAhead(0)
     if case .handling(let task) = state { task.cancel() }
     state = .closed
     stream.close()

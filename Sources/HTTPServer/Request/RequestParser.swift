@@ -83,6 +83,9 @@ final class RequestParser: @unchecked Sendable {
     return waiting.withUnsafeBytes { execute($0) }
   }
 
+  /// Forgets the bytes that wait.
+  func drop() { rest = [] }
+
   /// Keeps bytes for later, because an earlier request is not answered yet.
   func keep(_ bytes: UnsafeRawBufferPointer) { rest.append(contentsOf: bytes) }
 
