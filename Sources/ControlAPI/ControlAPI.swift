@@ -130,11 +130,11 @@ package struct ControlAPI: HTTPHandler {
     return response
   }
 
-  /// Counts a request of a token; of everybody, where none is needed. Throws ``TooMany``. Probes, the page and sign-ins
-  /// show none: they would take each other's share.
+  /// Counts a request of a token and of its sessions; of everybody, where none is needed. Throws ``TooMany``. Probes, the
+  /// page and sign-ins show none: they would take each other's share.
   private func count(_ principal: Principal, at route: Route) throws(TooMany) {
     guard route.need != .nothing, principal.token != nil || !settings.requiresTokens else { return }
-    let key = principal.token?.description ?? principal.actor
+    let key = principal.account?.description ?? principal.actor
     if let wait = rates?.withLock({ $0.admit(key, at: .now) }) { throw TooMany(wait: wait) }
   }
 

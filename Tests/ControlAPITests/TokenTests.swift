@@ -306,6 +306,10 @@ import Testing
       #expect(last == 429)
       let answer = await bench.ask(as: busy, "GET", "/v1/session")
       #expect(answer.status == 429 && answer.headers["retry-after"] != nil)
+      // Its sessions have no share of their own.
+      let signIn = await bench.ask("POST", "/v1/session", #"{"token": "\#(busy)"}"#)
+      let cookie = String(try #require(signIn.headers["set-cookie"]).prefix { $0 != ";" })
+      #expect(await bench.ask("GET", "/v1/session", "", ["Cookie": cookie]).status == 429)
       #expect(await bench.ask(as: calm, "GET", "/v1/session").status == 200)
     }
   }
