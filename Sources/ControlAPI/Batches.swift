@@ -10,14 +10,12 @@ final class Batches<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var isReading = false
   }
 
-  private let loop: EventLoop
   private let most: Int
   private let read: @Sendable ([Key]) async throws -> [Key: Value]
   private let state = Lock(State())
 
   /// `read` gets at most `most` keys at once.
-  init(loop: EventLoop, most: Int = 500, read: @escaping @Sendable ([Key]) async throws -> [Key: Value]) {
-    self.loop = loop
+  init(most: Int = 500, read: @escaping @Sendable ([Key]) async throws -> [Key: Value]) {
     self.most = most
     self.read = read
   }
@@ -30,7 +28,8 @@ final class Batches<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       defer { state.isReading = true }
       return !state.isReading
     }
-    if begins { loop.task { [self] in await readAll() } }
+    // Not on the server's loop, which may end before: a canceled request does not wait for it.
+    if begins { Task { await readAll() } }
     return try await waiting.value
   }
 

@@ -57,8 +57,8 @@ package struct ControlAPI: HTTPHandler {
     self.settings = settings
     description = OpenAPI(routes: Self.routes, version: version, prefix: settings.prefix).encoded()
     authenticator = Authenticator(store, wrongTokens: settings.wrongTokens)
-    shown = Batches(loop: loop) { [store] in try await ShownTask.read($0, from: store) }
-    outcomes = Batches(loop: loop) { [store] in try await store.outcomes(of: $0) }
+    shown = Batches { [store] in try await ShownTask.read($0, from: store) }
+    outcomes = Batches { [store] in try await store.outcomes(of: $0) }
     rates = settings.requestsPerSecond.map {
       Lock(RateLimit(every: .seconds(1) / max(1, $0), burst: max(1, 2 * $0)))
     }
