@@ -15,7 +15,7 @@ actor Snapshots {
   }
 
   private struct Entry {
-    let bytes: Task<[UInt8], any Error>
+    let bytes: SharedValue<[UInt8]>
     /// When it was read; nil while it is being read.
     var at: BootInstant?
 
@@ -28,21 +28,25 @@ actor Snapshots {
   func value(_ key: Key, age: Duration, _ read: @escaping @Sendable () async throws -> [UInt8]) async throws
     -> [UInt8]
   {
-    if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.sharedValue }
+    if let entry = entries[key], entry.isYounger(than: age) { return try await entry.bytes.value }
     // Nobody asks for these any more.
     entries = entries.filter { $0.value.isYounger(than: .seconds(10)) }
-    // It goes on for others, and for those who come later, if this caller is canceled.
-    let bytes = Task {
+    let bytes = SharedValue { [self] in
       do {
         let bytes = try await read()
-        entries[key]?.at = .now
+        await ended(key, at: .now)
         return bytes
       } catch {
-        entries[key] = nil
+        await ended(key, at: nil)
         throw error
       }
     }
     entries[key] = Entry(bytes: bytes)
-    return try await bytes.sharedValue
+    return try await bytes.value
+  }
+
+  /// It was read, or it could not be.
+  private func ended(_ key: Key, at time: BootInstant?) {
+    if let time { entries[key]?.at = time } else { entries[key] = nil }
   }
 }

@@ -18,8 +18,8 @@ extension FleetClient {
 
   /// Submits many tasks. Wrong ones do not hold up the others: there is one result for each task, in their order.
   ///
-  /// Long lists take several requests. Throws only if the first one fails; if a later one does, its error is the result of
-  /// all tasks from there on.
+  /// Long lists take several requests. Throws only if the first one fails, or if the calling task is canceled; if a later
+  /// one fails, its error is the result of all tasks from there on.
   public func submit(_ tasks: [NewTask]) async throws -> [Result<UUID, FleetError>] {
     var results: [Result<UUID, FleetError>] = tasks.map { .success($0.id) }
     var lines: [(index: Int, json: Data)] = []

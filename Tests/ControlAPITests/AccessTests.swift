@@ -119,6 +119,22 @@ import Testing
     #expect(10..<50 ~= asked)
   }
 
+  @Test("wrong tokens of clients that do not wait for the answer count, too") func wrongAndGone() async throws {
+    let tokens = SlowTokens()
+    let authenticator = Authenticator(tokens, wrongTokens: 10)
+    for _ in 0..<20 {
+      let request = Task {
+        try await authenticator.answer(TokenSecret().text, isSession: false, address: "a")
+      }
+      request.cancel()
+      _ = await request.result
+    }
+    try await eventually("those that may be are looked up") { tokens.asked.withLock { $0 } >= 10 }
+    // Time may allow some more.
+    #expect(tokens.asked.withLock { $0 } < 15)
+    tokens.open()
+  }
+
   @Test("right tokens use up nothing, at once and one after the other") func rightTokens() async throws {
     let secrets = (0..<30).map { _ in TokenSecret() }
     let tokens = SlowTokens(right: secrets)

@@ -39,6 +39,22 @@ import Testing
     }
   }
 
+  @Test("a destination that names no storage, however long it is, holds up no removal", arguments: StoreKind.allCases)
+  func oddDestination(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      // A text that cannot be compressed.
+      let text = (0..<200).map { _ in "\(UniqueID.random())" }.joined()
+      let specs = ["storage://\(text)", "storage://\(text)/a", "storage://.a/b"].map { TaskSpec.noop(destination: $0) }
+      for spec in specs {
+        try await fixture.submit(spec)
+        #expect(try await fixture.control(.remove(files: true), spec.id) == .applied)
+      }
+      let cleanups = try await fixture.store.claimCleanups(worker, limit: 10)
+      #expect(Set(cleanups.map(\.spec.id)) == Set(specs.map(\.id)))
+    }
+  }
+
   @Test("clean-ups of a busy line wait, and those of other storages and kinds do not", arguments: StoreKind.allCases)
   func busy(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -21,7 +21,7 @@ export function open(_, view) {
     if (value) value.operations ? list = value.operations : one = value;
     draw();
   });
-  view.update = () => { one = problem = null; draw(); again(); };
+  view.update = () => { one = problem = null; draw(); again({ anew: true }); };
   const onNews = () => again();
   live.addEventListener("operations", onNews);
   view.onGone(() => live.removeEventListener("operations", onNews));

@@ -33,7 +33,7 @@ export function open(_, view) {
     const seconds = SPANS[span()], step = Math.max(60, Math.ceil(seconds / 300 / 60) * 60);
     return get(`v1/samples${href({ from: new Date(now() - seconds * 1000).toISOString(), to: new Date(now()).toISOString(), step })}`);
   }, (value, problem) => { samples = value ?? samples; samplesProblem = problem; draw(); });
-  view.update = () => { readSamples(); draw(); };
+  view.update = () => { readSamples({ anew: true }); draw(); };
   const timer = setInterval(() => { if (!document.hidden) draw(); }, 5000);
   view.onGone(() => clearInterval(timer));
   draw();

@@ -36,7 +36,7 @@ export function open(_, view) {
     [history, historyProblem] = [value?.history ?? history, error];
     draw();
   });
-  view.update = () => { if (taskId() !== id) { start(); readTask(); readHistory(); } };
+  view.update = () => { if (taskId() !== id) { start(); readTask({ anew: true }); readHistory({ anew: true }); } };
   // The map fits its cells to its width.
   const onResize = () => draw();
   addEventListener("resize", onResize);

@@ -27,7 +27,7 @@ function failures(view) {
           can("write") ? h("button", { type: "button", onclick: async () => { if (await actOnMany("retry", { filter: { state: ["failed"], code: [group.code], ...(group.host ? { host: [group.host] } : {}), ...(queue() ? { queue: [queue()] } : {}) } }, `all tasks that failed with ${group.code}${group.host ? where(group) : ""}`)) again(); } }, "Retry them…") : null));
     })) : empty("Nothing failed."));
   const again = poll(view, 5, () => get(`v1/failures${href({ by: "code", queue: queue() })}`), (value, error) => { [groups, problem] = [value?.failures ?? groups, error]; draw(); });
-  view.update = () => { groups = null; draw(); again(); };
+  view.update = () => { groups = null; draw(); again({ anew: true }); };
   draw();
 }
 

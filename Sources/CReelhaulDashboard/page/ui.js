@@ -92,14 +92,16 @@ export function ask(title, input, yes, help) {
 
 // MARK: Reading again and again
 
-/// Reads now and every `seconds` while the view is there and the page is seen. `draw` gets the value, or a problem.
+/// Reads now and every `seconds` while the view is there and the page is seen. `draw` gets the value, or a problem. Returns
+/// what reads once more; with `{ anew: true }` for something else, so that an answer that is under way is not drawn.
 export function poll(view, seconds, read, draw) {
-  let timer = null, reads = 0, isGone = false, known = false;
-  const run = async () => {
+  let timer = null, reads = 0, isReading = false, isWanted = false, isGone = false, known = false;
+  const run = async ({ anew = false } = {}) => {
     clearTimeout(timer);
     if (isGone) return;
-    // Whoever asks anew may ask for something else: only the newest answer counts.
+    if (isReading && !anew) { isWanted = true; return; }
     const number = reads += 1, counts = () => !isGone && number === reads;
+    [isReading, isWanted] = [true, false];
     try {
       const value = await read();
       if (counts()) { known = true; draw(value, null); }
@@ -107,7 +109,10 @@ export function poll(view, seconds, read, draw) {
       // What is shown stays: the head of the page says that the server is away.
       if (counts() && !(known && (problem.status === 0 || problem.status >= 500))) draw(null, problem);
     }
-    if (counts()) timer = setTimeout(() => document.hidden ? later() : run(), seconds * 1000);
+    if (!counts()) return;
+    isReading = false;
+    if (isWanted) run();
+    else timer = setTimeout(() => document.hidden ? later() : run(), seconds * 1000);
   };
   const later = () => { timer = setTimeout(() => document.hidden ? later() : run(), 1000); };
   view.onGone(() => { isGone = true; clearTimeout(timer); });

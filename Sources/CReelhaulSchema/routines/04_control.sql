@@ -57,9 +57,9 @@ begin
   perform enqueue(able, false);
 end $$;
 
--- The name of the storage in a URL; empty if it is not a storage URL.
+-- The name of the storage in a URL; empty if it is no storage URL, or one with a name that no storage can have.
 create function storage_name(url text) returns text language sql immutable as $$
-  select coalesce(substring(url from '(?i)^storage://([^/]*)'), '')
+  select coalesce(substring(url from '(?i)^storage://([A-Za-z0-9_-][A-Za-z0-9._-]{0,62})/'), '')
 $$;
 
 -- Moves the checkpoints of these tasks into rows of `cleanup`, so that a handler can remove what they name. With

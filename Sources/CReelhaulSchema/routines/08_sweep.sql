@@ -131,7 +131,7 @@ create function is_over(until timestamptz, seconds int) returns boolean language
 $$;
 
 -- Takes up to `wanted` clean-ups that a worker with a current lease can do, for 60 seconds; none of the busy lines, which
--- are parallel arrays. A line is what needs the same of a worker. All lines are few, and are found one by one in their index.
+-- are parallel arrays. It looks for what the worker can do, and not at what there is, which may be very many for others.
 create function claim_cleanups(
   claimer int, wanted int, busy_kinds text[], busy_storages text[], busy_source_storages text[]
 ) returns setof cleanup
@@ -139,29 +139,23 @@ language plpgsql set reelhaul.plans = 'by_index' as $$
 #variable_conflict use_column
 begin
   return query
-    with recursive line as (
-      (select kind, storage, source_storage from cleanup order by kind, storage, source_storage limit 1)
-      union all
-      select n.* from line l
-       cross join lateral (
-         select kind, storage, source_storage from cleanup c
-          where (c.kind, c.storage, c.source_storage) > (l.kind, l.storage, l.source_storage)
-          order by kind, storage, source_storage limit 1) n),
+    with claiming as materialized (
+      select kinds, volume_names || ''::text names from worker where id = claimer and not dead and lease_until > now()),
     due as materialized (
       select c.id
-        from worker w
-        join line l on l.kind = any(w.kinds)
-         and (l.storage = '' or l.storage = any(w.volume_names))
-         and (l.source_storage = '' or l.source_storage = any(w.volume_names))
+        from claiming w
+       cross join lateral unnest(w.kinds) k(kind)
+       cross join lateral unnest(w.names) s(storage)
+       cross join lateral (select from cleanup c where c.kind = k.kind and c.storage = s.storage limit 1) any_row
+       cross join lateral unnest(w.names) o(storage)
        cross join lateral (
          select id, run_at from cleanup c
-          where (c.kind, c.storage, c.source_storage) = (l.kind, l.storage, l.source_storage)
+          where (c.kind, c.storage, c.source_storage) = (k.kind, s.storage, o.storage)
             and c.run_at <= now() and is_over(c.claimed_until, 60)
           order by c.run_at limit wanted for update skip locked) c
-       where w.id = claimer and not w.dead and w.lease_until > now()
-         and not exists (
-           select from unnest(busy_kinds, busy_storages, busy_source_storages) b(kind, storage, source_storage)
-            where (b.kind, b.storage, b.source_storage) = (l.kind, l.storage, l.source_storage))
+       where not exists (
+         select from unnest(busy_kinds, busy_storages, busy_source_storages) b(kind, storage, source_storage)
+          where (b.kind, b.storage, b.source_storage) = (k.kind, s.storage, o.storage))
        order by c.run_at limit wanted)
     update cleanup c set claimed_until = now() + interval '60 s', attempt = c.attempt + 1
       from due where c.id = any(array[due.id])

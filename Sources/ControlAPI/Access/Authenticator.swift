@@ -14,7 +14,7 @@ final class Authenticator: Sendable {
   static let patience = Duration.seconds(30)
 
   private struct Entry {
-    let token: Task<APIToken?, any Error>
+    let token: SharedValue<APIToken?>
     let at: BootInstant
     /// Whether it was valid before.
     var isKnown: Bool
@@ -75,7 +75,8 @@ final class Authenticator: Sendable {
     do {
       token = if let secret { try await self.token(of: secret) } else { nil }
     } catch {
-      if isCounted { state.withLock { $0.failures.takeBack(address) } }
+      // Of a client that has gone nobody knows what its token is: its look-up goes on.
+      if isCounted, !(error is CancellationError) { state.withLock { $0.failures.takeBack(address) } }
       throw error
     }
     if let token, token.isSession == isSession {
@@ -89,35 +90,29 @@ final class Authenticator: Sendable {
   /// The token that a secret stands for, if it holds.
   func token(of secret: TokenSecret) async throws -> APIToken? {
     let now = BootInstant.now
-    let task = state.withLock { lookUp(secret, in: &$0, at: now) }
-    let token: APIToken?
-    do {
-      token = try await task.sharedValue
-    } catch let error as CancellationError {
-      // The look-up goes on for others.
-      throw error
-    } catch {
-      state.withLock { state in
-        if state.entries[secret.hash]?.token == task { state.entries[secret.hash] = nil }
-      }
-      throw error
-    }
-    state.withLock { state in
-      if state.entries[secret.hash]?.token == task { state.entries[secret.hash]?.isKnown = token != nil }
-    }
+    let token = try await state.withLock { lookUp(secret, in: &$0, at: now) }.value
     let clock = Timestamp(microseconds: Clocks.realtimeMicroseconds())
     guard let token, token.expiresAt.map({ $0 > clock }) ?? true else { return nil }
     return token
   }
 
   /// The newest look-up, or a new one if that is too old.
-  private func lookUp(_ secret: TokenSecret, in state: inout State, at now: BootInstant) -> Task<APIToken?, any Error> {
+  private func lookUp(_ secret: TokenSecret, in state: inout State, at now: BootInstant) -> SharedValue<APIToken?> {
     let entry = state.entries[secret.hash]
     if let entry, now - entry.at < Self.age { return entry.token }
     if state.entries.count >= Self.mostEntries { Self.forget(&state, at: now) }
-    let task = Task { [store] in try await store.token(hash: secret.hash) }
-    state.entries[secret.hash] = Entry(token: task, at: now, isKnown: entry?.isKnown ?? false)
-    return task
+    let token = SharedValue { [self] in
+      do {
+        let token = try await store.token(hash: secret.hash)
+        self.state.withLock { $0.entries[secret.hash]?.isKnown = token != nil }
+        return token
+      } catch {
+        forget(secret)
+        throw error
+      }
+    }
+    state.entries[secret.hash] = Entry(token: token, at: now, isKnown: entry?.isKnown ?? false)
+    return token
   }
 
   /// What is known of a secret is forgotten, because it ends here.

@@ -270,14 +270,16 @@ package actor EventHub {
       await reader.close()
       throw CancellationError()
     }
-    let partitions = reader.partitionCount(of: topics.events)
-    guard partitions > 0 else {
+    let count = reader.partitionCount(of: topics.events)
+    guard count > 0 else {
       await reader.close()
       throw NoTopic()
     }
     self.reader = reader
     guard former == nil else { return reader }
+    // One may have come since it was counted.
     let beginnings = reader.beginnings
+    let partitions = beginnings.keys.reduce(count) { max($0, Int($1.partition) + 1) }
     var (firsts, ends) = ([Int64](repeating: 0, count: partitions), [Int64](repeating: 0, count: partitions))
     for (partition, beginning) in beginnings {
       (firsts[Int(partition.partition)], ends[Int(partition.partition)]) = (beginning.first, beginning.end)

@@ -34,6 +34,8 @@ final class HTTPConnection: @unchecked Sendable {
 
   /// While a request is answered, so much of the next ones is read.
   private static let mostAhead = 64 << 10
+  /// How long a client that has sent all may take to read its last answer.
+  private static let farewell = Duration.seconds(1)
 
   init(_ stream: LoopStream, loop: EventLoop, server: HTTPServer) {
     self.stream = stream
@@ -65,7 +67,9 @@ final class HTTPConnection: @unchecked Sendable {
       countAhead(parser.pending)
       // One that sends without end waits in the kernel, and so does its end.
       if parser.pending > Self.mostAhead || !server.hasRoomAhead { stream.setReading(false) }
-    case (.bytes, .closing), (.bytes, .closed): break
+    // One that still sends has not read the answer yet.
+    case (.bytes, .closing): deadline = max(deadline, min(.now + Self.farewell, bodyEnd))
+    case (.bytes, .closed): break
     }
   }
 
@@ -165,6 +169,9 @@ final class HTTPConnection: @unchecked Sendable {
       guard request.method != "HEAD" else { return finish() }
       deadline = .distantFuture
       isStreaming = true
+      // A stream is the last answer.
+      parser.drop()
+      countAhead(0)
       stream.setReading(true)
       let open = HTTPStream(
         stream, hasRoom: server.hasRoom, gone: { [weak self] in self?.close() },
@@ -208,8 +215,9 @@ final class HTTPConnection: @unchecked Sendable {
   private func finish() {
     guard !stream.isClosed else { return }
     state = .closing
-    deadline = .now + .seconds(1)
+    deadline = .now + Self.farewell
     // The rest of a body that was refused, too.
+    bodyEnd = .now + server.settings.head
     stream.setReading(true)
     stream.shutdown()
   }

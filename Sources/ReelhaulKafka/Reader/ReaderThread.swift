@@ -21,8 +21,6 @@ final class ReaderThread: @unchecked Sendable {
   private let stopper: StoppableHandle
 
   private var positions: [TopicPartition: ReadPosition] = [:]
-  /// The next offsets of partitions that were there at the look before this one.
-  private var gone: [TopicPartition: Int64] = [:]
   private var copier = RecordCopier()
   private var collected = KafkaReader.Reading()
   private var collectedBytes = 0
@@ -150,8 +148,7 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   /// Starts to read new partitions, and drops partitions that are gone, because librdkafka does not continue with a
-  /// partition whose topic was deleted and created again. A broker that has just started may miss a topic for a moment:
-  /// then the reader continues where it was.
+  /// partition whose topic was deleted and created again. Those of which the cluster cannot say anything now stay.
   private func look(
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
@@ -161,15 +158,14 @@ final class ReaderThread: @unchecked Sendable {
     let missing = expected.subtracting(known.keys).subtracting(unsure)
     if missing != self.missing { handle.notice(.missing(missing.sorted())) }
     self.missing = missing
-    let formerly = gone
-    gone = [:]
     for partition in positions.keys
     where partition.partition >= known[partition.topic] ?? 0 && !unsure.contains(partition.topic) {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
-      gone[partition] = positions[partition]?.expected
       positions[partition] = nil
     }
-    partitionCounts.withLock { $0 = known.filter { topics.contains($0.key) } }
+    partitionCounts.withLock { counts in
+      for topic in topics where !unsure.contains(topic) { counts[topic] = known[topic] }
+    }
     // A partition without a leader must not delay the others.
     var failure: KafkaError?
     for topic in topics {
@@ -177,7 +173,6 @@ final class ReaderThread: @unchecked Sendable {
         let partition = TopicPartition(topic, partition)
         guard positions[partition] == nil, only?.contains(partition) != false, let handle = handles.handle(topic)
         else { continue }
-        let start = formerly[partition].map { .offsets([partition: $0]) } ?? start
         do throws(KafkaError) {
           try begin(partition, handle, from: start, milliseconds: failure == nil ? milliseconds : 0)
         } catch {
