@@ -115,8 +115,8 @@ extension MemoryState {
     if losses >= most, task.machine.intent == nil {
       let message = "\(most) workers in a row ended, or lost contact, before the run recorded a checkpoint"
       end(id, .failed(retryIn: nil), TaskFailure(code: .lostRepeatedly, message: message, class: .fail))
-    } else if losses > most / 5 {
-      let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (1 + (losses - most / 5 - 1) % 6)))
+    } else if losses > most - 4 {
+      let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (4 + min(losses - most, 0))))
       end(id, .released(delay: .milliseconds(125) * Int(byte)), nil)
     } else {
       end(id, .leaseExpired, nil)

@@ -6,7 +6,7 @@
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
 -- task; of a kind that is built in the twentieth, because its first checkpoint may come late, and it runs nobody's code
--- but ours (`RetryPolicy.mostLosses`). After the first fifth of them each task waits for a time of its own, up to 32 s, so
+-- but ours (`RetryPolicy.mostLosses`). Before the last three runs each task waits for a time of its own, up to 32 s, so
 -- that tasks which only ran beside the one at fault do not run beside it again.
 create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
@@ -25,8 +25,8 @@ begin
 
   with ended as materialized (
     select r.*, u.*, i.*, l.losses, l.most, l.losses >= l.most and i.what is null given_up,
-           case when l.losses > l.most / 5
-                then make_interval(secs => get_byte(uuid_send(r.task_id), 14 - (l.losses - l.most / 5 - 1) % 6) / 8.0)
+           case when l.losses > l.most - 4
+                then make_interval(secs => get_byte(uuid_send(r.task_id), 11 - least(l.losses - l.most, 0)) / 8.0)
                 else u.asked end delay
       from unnest(tuples, outcomes, delays, digests, sizes, outputs, codes, messages, classes, retry_afters)
            u(tuple, outcome, asked, digest, size, output, code, message, class, retry_after)
