@@ -1,5 +1,4 @@
 import ReelhaulCodec
-import TaskCore
 
 extension S3Target {
   /// Nil for an object that one PUT makes.
@@ -14,24 +13,14 @@ extension S3Target {
   }
 }
 
-extension S3Target.Session {
-  init(_ json: [UInt8]) throws {
-    do throws(DecodingFailure) {
-      self = try JSONReader.read(json) { reader throws(DecodingFailure) in
-        var session = S3Target.Session()
-        try reader.object { reader, name throws(DecodingFailure) in
-          switch name {
-          case "uploadId": session.uploadID = try reader.string()
-          case "checksums": session.hasChecksums = try reader.bool()
-          case "wholeChecksum": session.isWhole = try reader.bool()
-          case "copies": session.copies = try reader.bool()
-          default: try reader.skip()
-          }
-        }
-        return session
-      }
-    } catch {
-      throw TaskFailure(code: .checkpointUnreadable, message: "the upload's session: \(error)", class: .wait)
+extension S3Target.Session: UploadSession {
+  mutating func read(_ name: JSONName, from reader: inout JSONReader) throws(DecodingFailure) {
+    switch name {
+    case "uploadId": uploadID = try reader.string()
+    case "checksums": hasChecksums = try reader.bool()
+    case "wholeChecksum": isWhole = try reader.bool()
+    case "copies": copies = try reader.bool()
+    default: try reader.skip()
     }
   }
 

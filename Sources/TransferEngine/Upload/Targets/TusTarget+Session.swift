@@ -1,5 +1,4 @@
 import ReelhaulCodec
-import TaskCore
 
 extension TusTarget {
   struct Session {
@@ -20,28 +19,18 @@ extension TusTarget {
   }
 }
 
-extension TusTarget.Session {
-  init(_ json: [UInt8]) throws {
-    do throws(DecodingFailure) {
-      self = try JSONReader.read(json) { reader throws(DecodingFailure) in
-        var session = TusTarget.Session()
-        try reader.object { reader, name throws(DecodingFailure) in
-          switch name {
-          case "urls":
-            try reader.array { reader, _ throws(DecodingFailure) in session.urls.append(try reader.string()) }
-          case "hashes": session.hashes = try reader.bool()
-          case "terminates": session.terminates = try reader.bool()
-          case "again": session.isAgain = try reader.bool()
-          case "orphan": session.hasOrphan = try reader.bool()
-          case "joined": session.joined = try reader.string()
-          case "short": session.isShort = try reader.bool()
-          default: try reader.skip()
-          }
-        }
-        return session
-      }
-    } catch {
-      throw TaskFailure(code: .checkpointUnreadable, message: "the upload's session: \(error)", class: .wait)
+extension TusTarget.Session: UploadSession {
+  mutating func read(_ name: JSONName, from reader: inout JSONReader) throws(DecodingFailure) {
+    switch name {
+    case "urls":
+      try reader.array { reader, _ throws(DecodingFailure) in urls.append(try reader.string()) }
+    case "hashes": hashes = try reader.bool()
+    case "terminates": terminates = try reader.bool()
+    case "again": isAgain = try reader.bool()
+    case "orphan": hasOrphan = try reader.bool()
+    case "joined": joined = try reader.string()
+    case "short": isShort = try reader.bool()
+    default: try reader.skip()
     }
   }
 
