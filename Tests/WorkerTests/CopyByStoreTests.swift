@@ -71,10 +71,8 @@ import WorkerCore
       }
       let run = try await bench.claim(Self.spec(bench))
       try await bench.interrupt(run, kills: kills) {
-        try await eventually("three parts are copied") {
-          bench.server.exchanges(.uploadPartCopy).filter(\.wasApplied).count == 3
-            && run.ledger.bytesDone >= 15 << 20
-        }
+        // One of the three may be the last, which is short. Two are never longer.
+        try await eventually("three parts are copied") { run.ledger.bytesDone > 2 * (5 << 20) }
       }
       gate.open()
       let before = bench.server.exchanges(.uploadPartCopy)
