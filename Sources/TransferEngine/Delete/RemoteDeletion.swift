@@ -168,9 +168,7 @@ package struct RemoteDeletion: Sendable {
       }
       place = next
     }
-    throw TaskFailure(
-      code: .redirectLoop, message: "\(URLRedaction.redact(url.text)) redirects more often than is followed",
-      class: .fail)
+    throw Place.redirectLoop(URLRedaction.redact(url.text), limit: Self.redirects)
   }
 }
 

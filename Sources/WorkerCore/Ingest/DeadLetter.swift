@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulKafka
 import ReelhaulMessages
 
@@ -40,6 +41,6 @@ package enum DeadLetter {
 
   private static func shortened(_ reason: String) -> String {
     guard reason.utf8.count > reasonLimit else { return reason }
-    return String(decoding: reason.utf8.prefix(reasonLimit), as: UTF8.self) + "…"
+    return reason.prefix(bytes: reasonLimit) + "…"
   }
 }

@@ -47,11 +47,11 @@ struct Exchange {
     case .refused(let reason): return .refused(.badResponse(reason, url: place.url))
     case .status(let status): return .status(.status(status, head: head, url: place.url, now: now))
     case .redirect(let target):
-      switch redirect(to: target) {
-      case .success(let place):
-        next = place
+      do throws(TaskFailure) {
+        next = try redirect(to: target)
         return nil
-      case .failure(let failure): return .misdirected(failure)
+      } catch {
+        return .misdirected(error)
       }
     }
   }
@@ -72,27 +72,8 @@ struct Exchange {
     return true
   }
 
-  private func redirect(to target: String) -> Result<Place, TaskFailure> {
-    guard hops < limit else {
-      return refused(.redirectLoop, "the source redirects more than \(limit) times")
-    }
-    guard let next = CurlURL(place.url)?.resolving(target), next.scheme == "http" || next.scheme == "https" else {
-      return refused(.redirectRefused, "the source redirects to a URL that is not http or https")
-    }
-    guard next.text.utf8.count <= TaskSpec.urlLimit else {
-      return refused(.redirectRefused, "the source redirects to a URL of more than \(TaskSpec.urlLimit) bytes")
-    }
-    guard !next.hasCredentials else {
-      return refused(.redirectRefused, "the source redirects to a URL with credentials in it")
-    }
-    guard next.scheme == "https" || !place.url.hasPrefix("https:") || mayLoseTLS else {
-      return refused(
-        .redirectRefused, "the source redirects to a URL without TLS, which is followed only if a SHA-256 is expected")
-    }
-    return .success(Place(url: next.text, isAtOrigin: place.isAtOrigin && next.isSameOrigin(as: source)))
-  }
-
-  private func refused(_ code: TaskFailure.Code, _ message: String) -> Result<Place, TaskFailure> {
-    .failure(TaskFailure(code: code, message: message, class: .fail))
+  private func redirect(to target: String) throws(TaskFailure) -> Place {
+    guard hops < limit else { throw Place.redirectLoop("the source", limit: limit) }
+    return try place.redirected(to: target, from: source, called: "the source", mayLoseTLS: mayLoseTLS)
   }
 }

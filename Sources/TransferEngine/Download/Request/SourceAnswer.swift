@@ -1,16 +1,4 @@
-import ReelhaulCurl
 import TaskCore
-
-/// Where a request goes.
-struct Place: Hashable, Sendable {
-  /// An absolute http or https URL, normalised.
-  var url: String
-  /// True if every redirect so far stayed on the source's own server. The task's own header fields go only there.
-  var isAtOrigin: Bool
-
-  /// The server that it names, as ``HostConnections`` counts.
-  var server: String { CurlURL(url)?.server ?? url }
-}
 
 /// What the head of a response says about the source, after all redirects.
 enum SourceAnswer: Hashable {

@@ -60,7 +60,7 @@ struct PutTarget: UploadTarget {
 
   private func look(at first: Place) async throws -> UploadedObject? {
     try await head(of: first) { place in
-      try await call(CurlRequest(.head, url: place.url.text, headers: headers(for: place))).head
+      try await call(CurlRequest(.head, url: place.url, headers: headers(for: place))).head
     }.map { UploadedObject(size: $0.size, etag: $0["etag"]) }
   }
 
@@ -80,32 +80,14 @@ struct PutTarget: UploadTarget {
       default: return nil
       }
     }
-    throw redirectLoop
+    throw Place.redirectLoop(location, limit: Self.redirects)
   }
 
-  /// Where a request goes.
-  private struct Place {
-    let url: CurlURL
-    /// Whether no redirect has led to another server yet. Once one has, header fields are not sent any more, wherever
-    /// the next one leads.
-    let isAtOrigin: Bool
-  }
-
-  private var start: Place { Place(url: url, isAtOrigin: true) }
+  private var start: Place { Place(url: url.text, isAtOrigin: true) }
 
   /// Where an answer sends the request.
   private func redirected(_ head: CurlHead, from place: Place) throws -> Place {
-    guard let next = head["location"].flatMap(place.url.resolving), ["http", "https"].contains(next.scheme),
-      !next.hasCredentials, !(place.url.scheme == "https" && next.scheme == "http")
-    else {
-      throw TaskFailure(
-        code: .redirectRefused, message: "\(location) redirects to a URL that is never followed", class: .fail)
-    }
-    return Place(url: next, isAtOrigin: place.isAtOrigin && next.isSameOrigin(as: url))
-  }
-
-  private var redirectLoop: TaskFailure {
-    TaskFailure(code: .redirectLoop, message: "\(location) redirects more often than is followed", class: .fail)
+    try place.redirected(to: head["location"] ?? "", from: url, called: location)
   }
 
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
@@ -149,7 +131,7 @@ struct PutTarget: UploadTarget {
       let body = upload.body.streaming(segment.range, beforeLast: publish)
       if segment.range.isEmpty { try await publish() }
       var request = CurlRequest(
-        method, url: place.url.text, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
+        method, url: place.url, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
       request.body = body
       request.isSentOnce = method == .post
       let answer: CurlAnswer
@@ -176,13 +158,13 @@ struct PutTarget: UploadTarget {
         looks = true
       case 412 where upload.ifExists != .replace:
         guard try await own(at: place, upload).size == upload.size else {
-          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url.text)
+          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url)
         }
         return UploadReceipt(segment: segment.number, verified: .sha256)
       default: throw TaskFailure(refusing: answer.head, url: url.text)
       }
     }
-    throw redirectLoop
+    throw Place.redirectLoop(location, limit: Self.redirects)
   }
 
   /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
@@ -198,7 +180,7 @@ struct PutTarget: UploadTarget {
     TaskFailure(
       code: .destinationExists,
       message: """
-        \(URLRedaction.redact(place.url.text))\(place.url.text == url.text ? "" : ", where \(location) redirects to,") exists \
+        \(URLRedaction.redact(place.url))\(place.url == url.text ? "" : ", where \(location) redirects to,") exists \
         already, and its bytes are others or cannot be read: use --if-exists
         """, class: .fail)
   }
@@ -270,12 +252,12 @@ struct PutTarget: UploadTarget {
     var hasher = BodyHasher(limit: upload.size)
     let head = try await head(of: first) { place in
       hasher = BodyHasher(limit: upload.size)
-      let request = CurlRequest(url: place.url.text, headers: headers(for: place), lowSpeed: Self.lowSpeed)
+      let request = CurlRequest(url: place.url, headers: headers(for: place), lowSpeed: Self.lowSpeed)
       do throws(CurlError) {
-        try await lane.perform(request, to: place.url.server, handler: hasher, pulse: ledger.pulse)
+        try await lane.perform(request, to: place.server, handler: hasher, pulse: ledger.pulse)
       } catch {
         // The hasher has seen enough.
-        guard error.code == .aborted else { throw TaskFailure(error, url: place.url.text) }
+        guard error.code == .aborted else { throw TaskFailure(error, url: place.url) }
       }
       return hasher.head
     }
