@@ -27,7 +27,8 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
     public static let notFound = Code(rawValue: "not_found")
     /// The task's state does not allow the command.
     public static let refused = Code(rawValue: "refused")
-    /// The task or the request is not valid.
+    /// The task or the request is not valid, as this client sees for itself. A server names what is wrong: `missing_field`,
+    /// `invalid_field` and the like (docs/operations.md).
     public static let invalidTask = Code(rawValue: "invalid_task")
     public static let tooManyRequests = Code(rawValue: "too_many_requests")
     /// PostgreSQL or Kafka cannot be reached by the server.
