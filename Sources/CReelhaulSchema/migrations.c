@@ -61,6 +61,10 @@ static const char cleanup_lines[] = {
 #embed "migrations/0016_cleanup_lines.sql"
 };
 
+static const char cleanup_task[] = {
+#embed "migrations/0017_cleanup_task.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -78,6 +82,7 @@ static const rh_migration migrations[] = {
     {14, "unblocking", unblocking, sizeof unblocking},
     {15, "learned_limits", learned_limits, sizeof learned_limits},
     {16, "cleanup_lines", cleanup_lines, sizeof cleanup_lines},
+    {17, "cleanup_task", cleanup_task, sizeof cleanup_task},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -27,7 +27,7 @@ extension MemoryState {
       return row.runAt <= now && row.claimedUntil.map { $0 < now } ?? true
         && owner.registration.kinds.contains(lane.kind)
         && lane.storages.allSatisfy { owner.registration.volumes[$0] != nil }
-        && !busy.contains(CleanupLine(row.cleanup.spec))
+        && !busy.contains(row.cleanup.line)
     }
     return due.sorted { ($0.runAt, $0.cleanup.id) < ($1.runAt, $1.cleanup.id) }.prefix(limit).map { row in
       var row = row
@@ -35,6 +35,13 @@ extension MemoryState {
       row.claimedUntil = now.advanced(bySeconds: 60)
       cleanups[row.cleanup.id] = row
       return row.cleanup
+    }
+  }
+
+  mutating func returnCleanups(_ ids: [Int64]) {
+    for id in ids {
+      cleanups[id]?.cleanup.attempt -= 1
+      cleanups[id]?.claimedUntil = nil
     }
   }
 
@@ -53,6 +60,10 @@ extension MemoryStore {
 
   package func finishCleanups(_ ids: [Int64]) async throws {
     transaction { state in for id in ids { state.cleanups[id] = nil } }
+  }
+
+  package func returnCleanups(_ ids: [Int64]) async throws {
+    transaction { $0.returnCleanups(ids) }
   }
 
   package func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {

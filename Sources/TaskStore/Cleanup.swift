@@ -10,13 +10,18 @@ package struct Cleanup: Hashable, Sendable {
   package var files: Bool
   /// How often the clean-up was claimed, from 1.
   package var attempt: Int
+  package var line: CleanupLine
 
-  package init(id: Int64, spec: TaskSpec, checkpoint: Checkpoint?, files: Bool, attempt: Int) {
+  /// - Parameter line: where the store has another one than that of `spec`.
+  package init(
+    id: Int64, spec: TaskSpec, checkpoint: Checkpoint?, files: Bool, attempt: Int, line: CleanupLine? = nil
+  ) {
     self.id = id
     self.spec = spec
     self.checkpoint = checkpoint
     self.files = files
     self.attempt = attempt
+    self.line = line ?? CleanupLine(spec)
   }
 }
 
@@ -26,9 +31,15 @@ package struct CleanupLine: Hashable, Sendable {
   package var storage: String
   package var sourceStorage: String
 
+  package init(kind: TaskKind, storage: String, sourceStorage: String) {
+    self.kind = kind
+    self.storage = storage
+    self.sourceStorage = sourceStorage
+  }
+
   package init(_ spec: TaskSpec) {
     let lane = LaneKey(spec)
-    (kind, storage, sourceStorage) = (lane.kind, lane.storage, lane.sourceStorage)
+    self.init(kind: lane.kind, storage: lane.storage, sourceStorage: lane.sourceStorage)
   }
 }
 
@@ -42,6 +53,8 @@ package protocol CleanupStore: Sendable {
   func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) async throws -> [Cleanup]
   /// They are done.
   func finishCleanups(_ ids: [Int64]) async throws
+  /// Lets clean-ups that were not tried be claimed again at once. It does not count as an attempt.
+  func returnCleanups(_ ids: [Int64]) async throws
   /// Lets a clean-up be claimed again after `delay`. `error` is kept for people to read.
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws
 }

@@ -50,6 +50,7 @@ import Testing
       #expect(try rows[0].int64(3) == 0 && rows[0].int64(4) == 0)
     }
   }
+
   @Test("the ids of removed tasks go after 17 days, a bounded number at a time") func removedTasks() async throws {
     try await withPostgresStore { store, pool in
       _ = try await pool.query(
@@ -63,6 +64,32 @@ import Testing
         _ = try await store.sweep()
         #expect(try await pool.query("select count(*) from removed_task")[0].int64(0) == Int64(rest))
       }
+    }
+  }
+
+  @Test("the id of a removed task is remembered as long as a clean-up of it waits") func removedTaskToCleanUp()
+    async throws
+  {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.query(
+        """
+        with removed as (
+          insert into removed_task select gen_random_uuid(), true, now() - interval '18 days' from generate_series(1, 3)
+          returning id)
+        insert into cleanup (task_id, kind, storage, source_storage, spec, files)
+        select id, 'download', 'default', '', '{}', true from removed limit 1
+        """)
+      for _ in 0..<2 {
+        _ = try await pool.query("delete from fleet_sample")
+        _ = try await store.sweep()
+        let kept = try await pool.query("select r.id = c.task_id from removed_task r, cleanup c")
+        #expect(try kept.count == 1 && kept[0].bool(0))
+      }
+      _ = try await pool.query("delete from cleanup")
+      _ = try await pool.query("update removed_task set removed_at = now() - interval '18 days'")
+      _ = try await pool.query("delete from fleet_sample")
+      _ = try await store.sweep()
+      #expect(try await pool.query("select from removed_task").isEmpty)
     }
   }
 }

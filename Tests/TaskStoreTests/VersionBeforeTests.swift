@@ -265,7 +265,7 @@ private enum Before {
     // The functions change repeatedly, as with builds whose functions differ.
     for number in 0..<5 {
       let routines = Routines(
-        sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables, revision: Schema.revision.number)
+        sql: "\(Schema.routines.sql)-- \(number)", tables: Schema.routines.tables, revision: Schema.revisions.count)
       let result = try await Migrator(pool, Schema.migrations, routines: routines).apply()
       #expect(result.routines)
     }

@@ -27,4 +27,40 @@ import WorkerCore
       #expect(bench.store.postponedCleanups.isEmpty == !fails)
     }
   }
+
+  /// Leaves one clean-up for each destination, in their order.
+  private func leave(at destinations: [String], _ bench: WorkerBench) async throws {
+    for destination in destinations {
+      var spec = download()
+      spec.destination = destination
+      _ = try await bench.store.apply([
+        .submit(spec), .control(.init(id: .random(), taskID: spec.id, action: .cancel)),
+        .control(.init(id: .random(), taskID: spec.id, action: .remove(files: true))),
+      ])
+    }
+  }
+
+  @Test("more clean-ups than one claim takes are all done, each once") func many() async throws {
+    let bench = try WorkerBench()
+    try await leave(at: (0..<250).map { "storage://default/\($0)" }, bench)
+    try await bench.run {
+      try await eventually("all are done") { bench.store.finishedCleanups.count == 250 }
+      #expect(Set(bench.store.finishedCleanups).count == 250 && bench.handler.cleanups.count == 250)
+      #expect(bench.handler.cleanups.allSatisfy { $0.attempt == 1 })
+    }
+  }
+
+  @Test("clean-ups at a server that does not answer hold up none at other servers") func unanswered() async throws {
+    let bench = try WorkerBench { $0.cleanUpLimit = .milliseconds(300) }
+    bench.handler.answerNoCleanUps(at: "dead.example")
+    let dead = (0..<9).map { "https://dead.example/\($0)" }
+    try await leave(at: dead + ["https://live.example/1"], bench)
+    try await bench.run {
+      try await eventually("the other one is done") { bench.store.finishedCleanups.count == 1 }
+      // One of nine was tried, and all wait. That the other one was given back counts as no attempt.
+      #expect(bench.handler.cleanups.map(\.spec.destination) == [dead[0], "https://live.example/1"])
+      #expect(bench.handler.cleanups.map(\.attempt) == [1, 1])
+      #expect(Set(bench.store.postponedCleanups).count == 9)
+    }
+  }
 }

@@ -121,6 +121,30 @@ import WorkerCore
     await Task.detached { loop.shutdown() }.value
   }
 
+  @Test("an entry that cannot be removed holds up no other") func anEntryThatStays() async throws {
+    let directory = try TemporaryDirectory()
+    let storage = Storage(roots: ["default": directory.path])
+    try Volume.initialise(name: "default", path: directory.path)
+    let volume = try storage.volume("default")
+    let staging = "\(directory.path)/.reelhaul/staging"
+    let names = (1...20).map { _ in StagingName(task: .random(), epoch: 1, generation: 0) }
+    for (index, name) in names.enumerated() {
+      // A directory is no staging file.
+      if index % 4 == 0 { try makeDirectories("\(staging)/\(name)") } else { _ = try volume.create(name) }
+    }
+    let scratch = ScratchName(task: .random(), epoch: 1)
+    let paths = names.map { "\(staging)/\($0)" } + [try volume.makeScratch(scratch)]
+    for path in paths {
+      var times = [timespec](repeating: timespec(tv_sec: time(nil) - 9 * 86_400, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
+    }
+    let loop = EventLoop(name: "sweep")
+    await StagingSweeper(loop: loop, store: MemoryStore(), storage: storage, log: quietLog).sweep()
+    #expect(try volume.staged().count == 5)
+    #expect(try volume.scratches().isEmpty)
+    await Task.detached { loop.shutdown() }.value
+  }
+
   @Test("a sweep of a root that hangs can be ended", .timeLimit(.minutes(10))) func aSweepOfARootThatHangsCanBeEnded()
     async throws
   {

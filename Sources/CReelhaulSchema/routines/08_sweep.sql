@@ -166,6 +166,11 @@ create function finish_cleanups(ids bigint[]) returns void language sql as $$
   delete from cleanup where id = any(ids)
 $$;
 
+-- They were not tried.
+create function return_cleanups(ids bigint[]) returns void language sql as $$
+  update cleanup set claimed_until = '-infinity', attempt = attempt - 1 where id = any(ids)
+$$;
+
 create function postpone_cleanup(postponed bigint, delay_microseconds bigint, reason text) returns void
 language sql as $$
   update cleanup

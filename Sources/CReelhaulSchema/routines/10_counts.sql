@@ -173,13 +173,18 @@ begin
   end if;
 end $$;
 
--- Forgets the ids of up to 5,000 tasks that were removed more than 17 days ago. There may be millions of them.
+-- Looks at up to 5,000 tasks that were removed more than 17 days ago, and forgets their ids. There may be millions of them.
+-- One that is not cleaned up yet is remembered for as long again: its clean-up would delete what a new task with its id has
+-- made.
 create function forget_removed() returns void
 language sql set reelhaul.plans = 'by_index' as $$
-  delete from removed_task
-   where id = any(array(
-     select id from removed_task where removed_at < now() - interval '17 days' order by removed_at limit 5000
-        for update skip locked))
+  with old as materialized (
+    select id, exists (select from cleanup c where c.task_id = r.id) is_left from removed_task r
+     where removed_at < now() - interval '17 days' order by removed_at limit 5000
+       for update skip locked),
+  kept as (
+    update removed_task set removed_at = now() where id = any(array(select id from old where is_left)))
+  delete from removed_task where id = any(array(select id from old where not is_left))
 $$;
 
 create function thin_samples(as_of timestamptz) returns void language plpgsql as $$

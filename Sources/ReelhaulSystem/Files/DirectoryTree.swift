@@ -11,16 +11,18 @@ package func makeDirectories(_ path: String) throws(SystemError) {
 }
 
 /// Removes a file, or a directory with its contents. Follows no link and enters no other file system. Ignores entries
-/// that are absent or cannot be removed.
-package func removeTree(_ path: String) {
+/// that are absent or cannot be removed. Returns whether nothing is left.
+@discardableResult
+package func removeTree(_ path: String) -> Bool {
   let parts = path.split(separator: "/")
   let above = (path.hasPrefix("/") ? "/" : "./") + parts.dropLast().joined(separator: "/")
-  guard let name = parts.last, let parent = try? FileDescriptor.open(above, rh_o_path | O_DIRECTORY) else { return }
-  remove(EntryName(String(name)), in: parent)
+  guard let name = parts.last, let parent = try? FileDescriptor.open(above, rh_o_path | O_DIRECTORY) else {
+    return access(path, F_OK) != 0
+  }
+  return remove(EntryName(String(name)), in: parent)
 }
 
 /// Whether the entry is gone.
-@discardableResult
 private func remove(_ name: EntryName, in parent: borrowing FileDescriptor) -> Bool {
   guard (try? parent.remove(name)) == nil else { return true }
   if let directory = try? parent.openDirectory(name) {

@@ -52,7 +52,7 @@ struct ScratchDirectory: Sendable {
   func remove() async {
     guard let path = made.withLock({ $0 }) else { return }
     switch place {
-    case .volume(let root): try? await root.files.run { removeTree(path) }
+    case .volume(let root): try? await root.files.run { _ = removeTree(path) }
     case .system: removeTree(path)
     }
   }

@@ -20,16 +20,27 @@ extension PostgresStore {
     let (id, spec) = (try columns["id"], try columns["spec"])
     let checkpoint = try CheckpointColumns(columns, version: "version")
     let (files, attempt) = (try columns["files"], try columns["attempt"])
+    let (kind, storage, sourceStorage) = (
+      try columns["kind"], try columns["storage"], try columns["source_storage"]
+    )
     return { row in
       Cleanup(
         id: try row.int64(id), spec: try TaskSpecJSON.read(try row.bytes(spec)), checkpoint: try checkpoint.read(row),
-        files: try row.bool(files), attempt: try row.int(attempt))
+        files: try row.bool(files), attempt: try row.int(attempt),
+        line: CleanupLine(
+          kind: TaskKind(rawValue: try row.text(kind)), storage: try row.text(storage),
+          sourceStorage: try row.text(sourceStorage)))
     }
   }
 
   package func finishCleanups(_ ids: [Int64]) async throws {
     guard !ids.isEmpty else { return }
     _ = try await call { try await pool.query(StoreQueries.finishCleanups, .int64Array(ids)) }
+  }
+
+  package func returnCleanups(_ ids: [Int64]) async throws {
+    guard !ids.isEmpty else { return }
+    _ = try await call { try await pool.query(StoreQueries.returnCleanups, .int64Array(ids)) }
   }
 
   package func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {

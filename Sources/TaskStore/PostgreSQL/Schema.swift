@@ -17,11 +17,14 @@ package enum Schema {
 
   package static let routines = Routines(
     sql: text(rh_routines, rh_routines_length), tables: ["worker", "run", "task", "checkpoint", "lane", "bucket"],
-    revision: revision.number)
+    revision: revisions.count)
 
-  /// If the routines change, raise the number and record their new checksum. Otherwise an older program would put its
-  /// routines in their place.
-  package static let revision: (number: Int, checksum: Int64) = (1, 512_714_567_182_215_895)
+  /// The checksums of the routines' revisions, from the first on. If the routines change, add a line: a line that others
+  /// may have is never changed. Otherwise an older program would put its routines in the place of newer ones.
+  package static let revisions: [Int64] = [
+    512_714_567_182_215_895,
+    1_400_853_094_413_204_003,
+  ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {
     Migrator(pool, migrations, routines: routines)

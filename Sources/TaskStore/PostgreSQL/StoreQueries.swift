@@ -83,10 +83,12 @@ enum StoreQueries {
 
   static let claimCleanups = PostgresStatement(
     """
-    select id, spec, version, generation, bytes_done, bytes_total, stage, payload, files, attempt
+    select id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage, payload, files,
+           attempt
       from claim_cleanups($1, $2, $3, $4, $5)
     """, writes: true)
   static let finishCleanups = PostgresStatement("select finish_cleanups($1)", writes: true)
+  static let returnCleanups = PostgresStatement("select return_cleanups($1)", writes: true)
   static let postponeCleanup = PostgresStatement("select postpone_cleanup($1, $2, $3)", writes: true)
 
   // MARK: Housekeeping

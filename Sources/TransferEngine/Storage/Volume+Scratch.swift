@@ -69,19 +69,29 @@ extension Volume {
     }
   }
 
-  /// Removes a scratch directory with what it holds. Blocks.
+  /// Removes a scratch directory with what it holds. A missing directory is not an error. Blocks.
   package func discard(_ name: ScratchName) throws(StorageError) {
     try check()
-    removeTree("\(scratchPath)/\(name)")
+    guard removeTree("\(scratchPath)/\(name)") || status(of: name) == nil else {
+      throw StorageError(
+        .other, "storage \(self.name): the scratch directory \(scratchPath)/\(name) cannot be removed whole")
+    }
   }
 
   /// Removes a scratch directory that has not changed for `seconds`; false if it has. Blocks.
   package func discard(_ name: ScratchName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
-    guard let scratch = try scratches().first(where: { $0.name == name }),
-      Int(Clocks.realtimeMicroseconds() / 1_000_000) - scratch.modifiedAt >= seconds
+    guard let status = status(of: name),
+      Int(Clocks.realtimeMicroseconds() / 1_000_000) - status.st_mtim.tv_sec >= seconds
     else { return false }
     try discard(name)
     return true
+  }
+
+  private func status(of scratch: ScratchName) -> stat? {
+    guard let all = try? root.openBeneath("\(StorageURL.reserved)/\(Self.scratch)", O_RDONLY | O_DIRECTORY) else {
+      return nil
+    }
+    return try? all.status(of: scratch.description)
   }
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
@@ -169,7 +179,17 @@ extension Volume {
       guard let mark = try file.attribute(StagingFile.mark).flatMap(StagingName.init), tasks.contains(mark.task),
         try file.status().st_ino == parent.status(of: destination.name).st_ino
       else { return false }
-      try parent.remove(destination.name)
+      // Another file may take its name between any two calls: what is moved aside is compared before it goes.
+      do throws(SystemError) {
+        try FileDescriptor.rename(from: parent, destination.name, to: staging, mark.description)
+        guard try file.status().st_ino == staging.status(of: mark.description).st_ino else {
+          try moveNoReplace(mark.description, to: parent, destination.name)
+          return false
+        }
+        try staging.remove(mark.description)
+      } catch  where error.errno == EXDEV {
+        try parent.remove(destination.name)
+      }
       try self.directories.sync(parent)
       return true
     } catch {

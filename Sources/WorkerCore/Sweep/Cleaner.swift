@@ -18,10 +18,13 @@ package actor Cleaner {
   private let patience: Duration
   private var outage = Outage()
   private var lines: [CleanupLine: Task<Void, any Error>] = [:]
+  private var isOver = false
 
-  /// The mean time between two claims of clean-ups.
+  /// The mean time between two claims of clean-ups, unless there are more than one claim takes.
   private static let interval = Duration.seconds(2)
-  private static let batch = 20
+  private static let batch = 100
+  /// They are told to the store together. Those that it is not told are done once more.
+  private static let doneAtOnce = 50
   private static let longestWait = 3600
   /// They are the worker's for a minute. No clean-up of a batch is begun later than this after the claim.
   private static let latestStart = Duration.seconds(25)
@@ -54,6 +57,7 @@ package actor Cleaner {
       }
       await clean()
     }
+    isOver = true
     for line in lines.values { line.cancel() }
   }
 
@@ -63,8 +67,13 @@ package actor Cleaner {
     do {
       let claimedAt = BootInstant.now
       let cleanups = try await store.claimCleanups(lease.worker, limit: Self.batch, except: Set(lines.keys))
-      for (line, cleanups) in Dictionary(grouping: cleanups, by: { CleanupLine($0.spec) }) {
-        lines[line] = loop.task { await self.work(off: cleanups, of: line, lease, claimedAt) }
+      // Nobody would end what begins now. They are given out again when their minute is over.
+      guard !isOver else { return }
+      for (line, claimed) in Dictionary(grouping: cleanups, by: \.line) {
+        lines[line] = loop.task {
+          let isWhole = await self.work(off: claimed, lease, claimedAt)
+          await self.ended(line, mayHaveMore: isWhole && cleanups.count == Self.batch)
+        }
       }
       if outage.recovered() { log.notice("tasks are cleaned up again") }
     } catch {
@@ -76,23 +85,73 @@ package actor Cleaner {
     log.log(outage.failed(), "tasks cannot be cleaned up", ["error": .text("\(error)")])
   }
 
-  /// Those that it does not come to are given out again when their minute is over.
-  private func work(off cleanups: [Cleanup], of line: CleanupLine, _ lease: Lease, _ claimedAt: BootInstant) async {
-    for cleanup in cleanups {
-      guard !Task.isCancelled, lease.fence.isOpen, .now < claimedAt + Self.latestStart else { break }
-      do {
-        guard try await clean(cleanup) else { break }
-      } catch {
-        noteOutage(error)
-        break
-      }
-    }
+  private func ended(_ line: CleanupLine, mayHaveMore: Bool) async {
     lines[line] = nil
+    if mayHaveMore, !isOver { await clean() }
   }
 
-  /// False if it took too long, or the worker ends.
-  private func clean(_ cleanup: Cleanup) async throws -> Bool {
-    guard let handler = handlers[cleanup.spec.kind] else { return true }
+  /// Returns whether the store knows of all of them what became of them.
+  private func work(off cleanups: [Cleanup], _ lease: Lease, _ claimedAt: BootInstant) async -> Bool {
+    var rest = cleanups[...]
+    var done: [Int64] = []
+    do {
+      while let cleanup = rest.first, !Task.isCancelled, lease.fence.isOpen, .now < claimedAt + Self.latestStart {
+        rest.removeFirst()
+        switch await clean(cleanup) {
+        case .done: done.append(cleanup.id)
+        case .failed(let reason): try await postpone(cleanup, reason)
+        case .hangs(let work):
+          try await hung(cleanup, &rest, done)
+          // The line is not free before: what this one waits for holds up the next, too.
+          _ = await work.result
+          return true
+        case .stopped: return false
+        }
+        if done.count == Self.doneAtOnce {
+          try await store.finishCleanups(done)
+          done = []
+        }
+      }
+      try await store.finishCleanups(done)
+      try await store.returnCleanups(rest.map(\.id))
+      return true
+    } catch {
+      noteOutage(error)
+      return false
+    }
+  }
+
+  /// One takes too long. Those of the same server wait as it does, and the others are given back: their minute would not
+  /// be enough.
+  private func hung(_ cleanup: Cleanup, _ rest: inout ArraySlice<Cleanup>, _ done: [Int64]) async throws {
+    try await store.finishCleanups(done)
+    try await postpone(cleanup, "it takes longer than \(patience)")
+    let host = Self.host(of: cleanup)
+    let isSame = { !host.isEmpty && Self.host(of: $0) == host }
+    try await store.returnCleanups(rest.filter { !isSame($0) }.map(\.id))
+    for other in rest where isSame(other) {
+      try await store.postponeCleanup(
+        other.id, after: Self.wait(other), error: "another clean-up at \(host) takes longer than \(patience)")
+    }
+  }
+
+  /// The server at which something was left; empty if it was none.
+  private static func host(of cleanup: Cleanup) -> String {
+    var spec = cleanup.spec
+    spec.source = ""
+    return LaneKey(spec).host
+  }
+
+  private enum End {
+    case done
+    case failed(String)
+    case hangs(Task<Void, any Error>)
+    /// The worker ends.
+    case stopped
+  }
+
+  private func clean(_ cleanup: Cleanup) async -> End {
+    guard let handler = handlers[cleanup.spec.kind] else { return .failed("this worker has no such handler") }
     let work = loop.task { try await handler.cleanUp(cleanup) }
     let isInTime = await withTaskCancellationHandler {
       await hasEnded(work)
@@ -101,31 +160,25 @@ package actor Cleaner {
     }
     guard isInTime else {
       work.cancel()
-      do {
-        if !Task.isCancelled { try await postpone(cleanup, "it takes longer than \(patience)") }
-      } catch {
-        noteOutage(error)
-      }
-      // The line is not free before: what this one waits for holds up the next, too.
-      _ = await work.result
-      return false
+      return Task.isCancelled ? .stopped : .hangs(work)
     }
     do {
       try await work.value
+      return .done
     } catch {
-      try await postpone(cleanup, (error as? TaskFailure)?.message ?? "\(error)")
-      return true
+      return .failed((error as? TaskFailure)?.message ?? "\(error)")
     }
-    try await store.finishCleanups([cleanup.id])
-    return true
   }
 
   private func postpone(_ cleanup: Cleanup, _ reason: String) async throws {
-    let wait = Duration.seconds(min(Self.longestWait, 15 << min(cleanup.attempt, 8)))
     log.warning(
       "what a task left cannot be deleted; it is tried again",
       ["task": .of(cleanup.spec.id), "attempt": .integer(cleanup.attempt), "error": .text(reason)])
-    try await store.postponeCleanup(cleanup.id, after: wait, error: reason)
+    try await store.postponeCleanup(cleanup.id, after: Self.wait(cleanup), error: reason)
+  }
+
+  private static func wait(_ cleanup: Cleanup) -> Duration {
+    .seconds(min(longestWait, 15 << min(cleanup.attempt, 8)))
   }
 
   /// Waits for the end of the task, as long as a clean-up may take; false where it has not ended by then.

@@ -62,12 +62,8 @@ package actor StagingSweeper {
 
   private func look(at root: String, with files: BlockingPool) async {
     do {
-      let removed = try await sweep(root, files)
+      try await sweep(root, files)
       outages[root] = nil
-      guard removed > 0 else { return }
-      log.info(
-        "unused staging files and scratch directories were removed",
-        ["storage": .text(root), "count": .integer(removed)])
     } catch is CancellationError {
     } catch {
       let level = outages[root, default: Outage()].failed()
@@ -75,35 +71,50 @@ package actor StagingSweeper {
     }
   }
 
-  /// Returns the number of removed files and directories; 0 for a root that is not mounted.
-  private func sweep(_ root: String, _ files: BlockingPool) async throws -> Int {
+  /// Does nothing for a root that is not mounted.
+  private func sweep(_ root: String, _ files: BlockingPool) async throws {
     let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
     let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged], [Volume.Scratch])? in
       guard let volume = try? storage.volume(root) else { return nil }
       return (volume, try volume.staged(), try volume.scratches())
     }
-    guard let (volume, staged, scratches) = mounted else { return 0 }
+    guard let (volume, staged, scratches) = mounted else { return }
     let planner = StagingSweepPlanner(
       staged.map { .init(name: $0.name, age: now - $0.modifiedAt) },
       scratches: scratches.map { .init(name: $0.name, age: now - $0.modifiedAt) })
     let tasks = planner.tasks
-    guard !tasks.isEmpty else { return 0 }
+    guard !tasks.isEmpty else { return }
     let states = try await store.states(of: Array(tasks))
     let unfinished = try await store.unfinished(derived: planner.derived(states))
-    // One file at a time, so that a drain can end the sweep between two files.
-    var removed = 0
+    // One file at a time, so that a drain can end the sweep between two files. One that stays holds up no other.
+    var removal = Removal()
     for name in planner.discards(states, unfinished: unfinished) where !Task.isCancelled {
-      let isRemoved = try await files.runAbandonably {
-        try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
-      }
-      if isRemoved { removed += 1 }
+      try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
     }
     for name in planner.discardedScratches(states) where !Task.isCancelled {
-      let isRemoved = try await files.runAbandonably {
-        try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet)
-      }
-      if isRemoved { removed += 1 }
+      try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
     }
-    return removed
+    if removal.count > 0 {
+      log.info(
+        "unused staging files and scratch directories were removed",
+        ["storage": .text(root), "count": .integer(removal.count)])
+    }
+    if let failure = removal.failure { throw failure }
+  }
+
+  private struct Removal {
+    var count = 0
+    /// Of the first that stayed.
+    var failure: StorageError?
+  }
+
+  private func remove(
+    _ removal: inout Removal, _ files: BlockingPool, _ discard: @escaping @Sendable () throws -> Bool
+  ) async throws {
+    do {
+      if try await files.runAbandonably(discard) { removal.count += 1 }
+    } catch let error as StorageError {
+      removal.failure = removal.failure ?? error
+    }
   }
 }

@@ -20,7 +20,7 @@ package actor Sweeper {
   /// The longest mean pause: the other workers may end at once.
   private static let longest = Duration.seconds(4)
 
-  /// The time until the store is tidied again.
+  /// The time until the store is tidied again, by all workers together.
   private static var pause: Duration { .seconds(600) * Double.random(in: 0.5...1.5) }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -60,7 +60,7 @@ package actor Sweeper {
       }
       if result.expired + result.due > 0 { await onReady() }
       guard BootInstant.now >= tidiesAt else { return }
-      tidiesAt = .now + Self.pause
+      tidiesAt = .now + Self.pause * Double(max(1, workers))
       try await store.tidy()
     } catch {
       // A drain may cancel the sweep between two steps.

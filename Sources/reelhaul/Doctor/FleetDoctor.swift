@@ -104,13 +104,14 @@ struct FleetDoctor {
   }
 
   static func limits(_ limits: [LimitUse]) -> Finding {
-    let held = limits.filter { $0.limit == 0 }.map {
-      $0.name.isEmpty ? $0.scope.rawValue : "\($0.scope.rawValue) \($0.name)"
-    }
+    let held = limits.filter { $0.limit == 0 }
+    let names = held.map { $0.name.isEmpty ? $0.scope.rawValue : "\($0.scope.rawValue) \($0.name)" }
     guard held.isEmpty else {
+      // What a handler declares is in force again as soon as nothing else is set.
+      let release = held[0].declared == 0 ? "5" : "none"
       return Finding(
-        "limits", .warning, "0 of \(held.joined(separator: ", ")): their tasks wait",
-        advice: "'reelhaul limit \(held[0]) none' releases them.")
+        "limits", .warning, "0 of \(names.joined(separator: ", ")): their tasks wait",
+        advice: "'reelhaul limit \(names[0]) \(release)' releases them.")
     }
     let full = limits.count(where: \.isReached)
     return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")

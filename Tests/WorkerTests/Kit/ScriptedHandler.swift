@@ -13,6 +13,7 @@ final class ScriptedHandler: KindHandler {
     var stopped: [UniqueID: BootInstant] = [:]
     var hangs = false
     var failsToCleanUp = false
+    var unansweredHost: String?
     var cleanups: [Cleanup] = []
   }
   struct Refused: Error {}
@@ -41,15 +42,20 @@ final class ScriptedHandler: KindHandler {
   }
 
   func cleanUp(_ cleanup: Cleanup) async throws {
-    let fails = state.withLock { state in
+    let (fails, hangs) = state.withLock { state in
       state.cleanups.append(cleanup)
-      return state.failsToCleanUp
+      let host = state.unansweredHost
+      return (state.failsToCleanUp, host.map { cleanup.spec.destination?.contains($0) == true } ?? false)
     }
+    if hangs { try await Task.sleep(for: .seconds(600)) }
     if fails { throw Refused() }
   }
 
   /// From now on clean-ups fail.
   func refuseToCleanUp() { state.withLock { $0.failsToCleanUp = true } }
+
+  /// From now on clean-ups at this host do not end by themselves.
+  func answerNoCleanUps(at host: String) { state.withLock { $0.unansweredHost = host } }
 
   /// Those that were begun.
   var cleanups: [Cleanup] { state.withLock { $0.cleanups } }

@@ -92,6 +92,11 @@ final class TestStore: TaskStore {
     faults.withLock { $0.finishedCleanups += ids }
   }
 
+  func returnCleanups(_ ids: [Int64]) async throws {
+    try reach()
+    try await inner.returnCleanups(ids)
+  }
+
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
     try reach()
     try await inner.postponeCleanup(id, after: delay, error: error)
