@@ -178,7 +178,7 @@ let package = Package(
     tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem", "TestKit"]),
-    tests("OTLP", ["OTLP", "HTTPServer", "LocalFleet", "TaskCore", "ReelhaulSystem", "ReelhaulTelemetry", "TestKit"]),
+    tests("OTLP", ["OTLP", "HTTPServer", "TaskCore", "ReelhaulSystem", "ReelhaulTelemetry", "TestKit"]),
     tests("CommandLineKit", ["CommandLineKit", "ReelhaulCodec", "ReelhaulSystem"]),
     tests("Codec", ["ReelhaulCodec"]),
     tests("TaskCore", ["TaskCore", "ReelhaulSystem"]),

@@ -1,5 +1,4 @@
 import Glibc
-import LocalFleet
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -77,7 +76,7 @@ import Testing
   @Test("docs/metrics.md names exactly what a worker and serve export, and they count what happened")
   func theTableIsTheContract() async throws {
     let table = try Self.table()
-    let port = try FreePort.find()
+    let port = try LoopbackPort.free()
     let fleet = try await TestFleet.start(workers: 1, environment: ["REELHAUL_METRICS_PORT": "\(port)"])
     let file = OriginFile(seed: 5, size: 2_000_000)
     fleet.origin.serve("/a.mp4", file)
@@ -126,7 +125,7 @@ import Testing
 
   @Test("a worker whose port is taken does not start, and says so")
   func aTakenPortIsRefused() async throws {
-    let port = try FreePort.find()
+    let port = try LoopbackPort.free()
     let fleet = try await TestFleet.start(workers: 1, environment: ["REELHAUL_METRICS_PORT": "\(port)"])
     try await fleet.eventually("the first serves") { try get("/healthz", port).status == 200 }
     let second = try fleet.startWorker()
@@ -137,7 +136,7 @@ import Testing
 
   @Test("a worker is alive while PostgreSQL cannot be reached, and tells its metrics")
   func healthAsksNobody() async throws {
-    let port = try FreePort.find()
+    let port = try LoopbackPort.free()
     let fleet = try await TestFleet.start(workers: 0)
     try fleet.startWorker([
       "REELHAUL_METRICS_PORT": "\(port)", "REELHAUL_POSTGRES": "postgres://nobody@127.0.0.1:9/none",

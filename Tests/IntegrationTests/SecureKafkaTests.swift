@@ -28,7 +28,7 @@ struct SecureKafkaTests {
     try await keytool([
       "-exportcert", "-rfc", "-alias", "kafka", "-keystore", keys, "-storepass", "changeit", "-file", certificate,
     ])
-    let ports = try (0..<4).map { _ in try FreePort.find() }
+    let ports = try (0..<4).map { _ in try LoopbackPort.free() }
     let names = ["PLAINTEXT", "CONTROLLER", "SSL", "SASL_SSL"]
     let listeners = zip(names, ports).map { "\($0)://127.0.0.1:\($1)" }
     let kafka = try await ApacheKafka(

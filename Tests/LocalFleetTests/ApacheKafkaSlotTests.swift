@@ -12,7 +12,8 @@ struct ApacheKafkaSlotTests {
   func isStartedAgainOnItsPortWithItsDataWhenItIsKilled() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
     let home = try #require(TestKafka.home)
-    let node = try await ApacheKafka(home: home, directory: directory.path)
+    let ports = (client: try LoopbackPort.free(), controller: try LoopbackPort.free())
+    let node = try await ApacheKafka(home: home, directory: directory.path, ports: ports)
     let configuration = try KafkaConfiguration(bootstrap: node.bootstrap)
     let admin = try KafkaAdmin(configuration)
     _ = try await admin.ensureTopics([TopicSpec(name: "t", partitions: 1)])

@@ -13,7 +13,7 @@ struct EmbeddedPostgresTests {
     let base = try TemporaryDirectory(prefix: "reelhaul-embedded")
     chmod(base.path, 0o755)
     let directory = "\(base.path)/fleet/postgres"
-    let server = try await EmbeddedPostgres.start(directory: directory)
+    let server = try await EmbeddedPostgres.start(directory: directory, port: LoopbackPort.free())
     do {
       try await body(directory, server)
     } catch {

@@ -1,5 +1,4 @@
 import HTTPServer
-import LocalFleet
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
@@ -95,7 +94,7 @@ import Testing
       return HTTPResponse(200)
     }
     let log = Logger(level: .error)
-    for port in [receiver.port, try FreePort.find()] {
+    for port in [receiver.port, try LoopbackPort.free()] {
       let exporter = OTLPExporter(
         try settings(port, ["OTEL_EXPORTER_OTLP_TIMEOUT": "60000"]), service: "films", log: log)
       await exporter.start { MetricsSnapshot() }

@@ -23,7 +23,7 @@ package final class PgBouncer: Sendable {
 
   /// `serverSessions`: the number of sessions that all clients share.
   package init(before server: EmbeddedPostgres, serverSessions: Int = 2) async throws {
-    port = UInt16(try FreePort.find())
+    port = UInt16(try LoopbackPort.free())
     directory = try TemporaryDirectory.make(prefix: "reelhaul-pgbouncer")
     let file = "\(directory)/pgbouncer.ini"
     let settings = """

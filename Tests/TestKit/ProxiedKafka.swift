@@ -12,8 +12,8 @@ package struct ProxiedKafka: Sendable {
 
   package static func start() async throws -> ProxiedKafka {
     let directory = try TemporaryDirectory(prefix: "reelhaul-kafka")
-    let ports = try (client: FreePort.find(), controller: FreePort.find())
-    let behind = try FreePort.find()
+    let ports = try (client: LoopbackPort.free(), controller: LoopbackPort.free())
+    let behind = try LoopbackPort.free()
     let proxy = try CuttingProxy(to: UInt16(behind))
     let node = try await TestKafka.start(
       in: directory.path, ports: ports,

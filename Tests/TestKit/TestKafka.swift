@@ -52,6 +52,7 @@ package enum TestKafka {
   ) async throws -> ApacheKafka {
     guard let home else { throw TestKafkaError() }
     _ = OrphanWatch.isKept
+    let ports = try ports ?? (LoopbackPort.free(), LoopbackPort.free())
     return try await ApacheKafka(home: home, directory: directory, ports: ports, properties: properties)
   }
 

@@ -21,7 +21,7 @@ package final class TestPostgres: Sendable {
       let new = Task {
         let directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
         let server = try await EmbeddedPostgres.start(
-          directory: directory, authentication: .trust, settings: PostgresSettings.test)
+          directory: directory, port: LoopbackPort.free(), authentication: .trust, settings: PostgresSettings.test)
         atTestExit {
           server.stopBlocking(.immediate)
           removeTree(directory)
@@ -78,7 +78,7 @@ package actor RestartablePostgres {
 
   package init() async throws {
     directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
-    port = try FreePort.find()
+    port = try LoopbackPort.free()
     server = try await EmbeddedPostgres.start(
       directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
     let path = directory

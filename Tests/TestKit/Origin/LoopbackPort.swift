@@ -3,11 +3,26 @@ import ReelhaulSystem
 
 /// TCP ports of 127.0.0.1.
 package enum LoopbackPort {
-  /// A socket bound to a free port, and the port.
-  static func bound() throws -> (socket: Int32, port: UInt16) {
+  /// The ports that ``free()`` has returned.
+  private static let given = Lock<Set<UInt16>>([])
+
+  /// A free port for a server that binds it later, or again, and never the same one twice. It lies below those that the
+  /// kernel gives to outgoing connections, which would take it meanwhile.
+  package static func free() throws -> Int {
+    for _ in 0..<100 {
+      let port = UInt16.random(in: 20_000..<32_000)
+      guard given.withLock({ $0.insert(port).inserted }), let socket = try? bound(to: port).socket else { continue }
+      close(socket)
+      return Int(port)
+    }
+    throw SystemError(errno: EADDRINUSE, operation: "find a free port")
+  }
+
+  /// A socket bound to this port, or to a free one, and the port.
+  static func bound(to port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-    var address = address(port: 0)
+    var address = address(port: port)
     let result = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         bind(socket, address, size) == 0 ? getsockname(socket, address, &size) : -1

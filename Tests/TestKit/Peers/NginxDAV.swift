@@ -1,5 +1,4 @@
 import Glibc
-import LocalFleet
 import ReelhaulSystem
 
 /// Debian's nginx with `PUT`, `DELETE` and `MOVE` into a directory. Ends with its owner, or with this process.
@@ -13,7 +12,7 @@ package final class NginxDAV: Sendable {
   package static func start() async throws -> NginxDAV {
     for _ in 0..<5 {
       let directory = try TemporaryDirectory(prefix: "reelhaul-dav")
-      let port = try FreePort.find()
+      let port = try LoopbackPort.free()
       let files = directory.path
       mkdir("\(files)/root", 0o755)
       try TextFile.write(configuration(files: files, port: port), to: "\(files)/nginx.conf")

@@ -1,5 +1,4 @@
 import Glibc
-import LocalFleet
 import ReelhaulSystem
 import Testing
 
@@ -40,7 +39,7 @@ package final class PeerProcess: Sendable {
     var log = ""
     for _ in 0..<5 {
       let directory = try TemporaryDirectory(prefix: "reelhaul-\(name)")
-      let ports = try (0..<count).map { _ in try FreePort.find() }
+      let ports = try (0..<count).map { _ in try LoopbackPort.free() }
       var options = ChildProcess.Options()
       options.environment = environment
       options.workingDirectory = directory.path
