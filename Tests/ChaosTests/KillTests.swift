@@ -27,13 +27,7 @@ import Testing
     for kill in 1...10 {
       let running = try await fleet.wait(for: task, "being run the \(kill). time") { $0.state == .running }
       try await fleet.loop.sleep(for: .milliseconds(Int.random(in: 50...700)))
-      // There may be none for a moment, if the machine was so busy that the lease ended.
-      var found: ChildProcess?
-      try await fleet.eventually("it has an owner") {
-        found = try await fleet.owner(of: task)
-        return found != nil
-      }
-      let owner = try #require(found)
+      let owner = try await fleet.waitForOwner(of: task)
       owner.kill(SIGKILL)
       _ = await owner.wait()
       try fleet.startWorker()
@@ -65,7 +59,7 @@ import Testing
     let end = fleet.origin.hold("/one.mp4", from: size * 5 / 6)
     let task = try await fleet.download("/one.mp4") { $0.rate = rate }
     try await fleet.wait(for: task, "a third done") { $0.bytesDone > size / 3 }
-    let owner = try #require(try await fleet.owner(of: task))
+    let owner = try await fleet.waitForOwner(of: task)
     owner.kill(SIGKILL)
     end.open()
     try await fleet.wait(for: task, .succeeded)

@@ -49,7 +49,7 @@ import Testing
       let end = fleet.origin.hold("/video.mp4", from: Self.size * 3 / 4)
       let task = try await fleet.download("/video.mp4") { $0.rate = 30_000_000 }
       try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 70_000_000 }
-      let owner = try #require(try await fleet.owner(of: task))
+      let owner = try await fleet.waitForOwner(of: task)
       owner.kill(SIGKILL)
       _ = await owner.wait()
       end.open()

@@ -83,7 +83,7 @@ import Testing
     "a worker that is killed before it records what the store has done leaves one object and no upload",
     arguments: [StoreOperation.createUpload, .uploadPart, .completeUpload])
   func lostRecord(operation: StoreOperation) async throws {
-    try await UploadFleet.run(workers: 1) { uploads in
+    try await UploadFleet.run(workers: 1, leaseSeconds: 15) { uploads in
       let size: Int64 = 3 * UploadFleet.part
       let film = try uploads.putSource(size: size)
       let gate = OriginGate()
@@ -92,7 +92,7 @@ import Testing
       uploads.store.script { $0.operation == operation && $0.ordinal == ordinal ? [.holdAnswer(gate)] : [] }
       let task = try await uploads.submit(.upload, to: "s3://films/film.mp4")
       _ = await uploads.store.first { $0.operation == operation && $0.wasApplied }
-      try await uploads.strikeOwner(of: task, SIGKILL)
+      try await uploads.fleet.endLease(of: uploads.strikeOwner(of: task, SIGKILL))
       try uploads.fleet.startWorker()
       try await uploads.fleet.wait(for: task, .succeeded)
       gate.open()
@@ -130,7 +130,7 @@ import Testing
     "a worker that wakes up after its lease changes nothing of an upload",
     arguments: ["s3://films/film.mp4", "tus"])
   func zombie(place: String) async throws {
-    try await UploadFleet.run(workers: 2) { uploads in
+    try await UploadFleet.run(workers: 2, leaseSeconds: 9) { uploads in
       let size: Int64 = 4 * UploadFleet.part
       let film = try uploads.putSource(size: size)
       let end = uploads.holdEnd(of: size)
@@ -331,13 +331,7 @@ private final class UploadFleet: Sendable {
 
   @discardableResult
   func strikeOwner(of task: UniqueID, _ signal: Int32) async throws -> ChildProcess {
-    // There may be none for a moment, if the machine was so busy that the lease ended.
-    var found: ChildProcess?
-    try await fleet.eventually("it has an owner") {
-      found = try await fleet.owner(of: task)
-      return found != nil
-    }
-    let owner = try #require(found)
+    let owner = try await fleet.waitForOwner(of: task)
     owner.kill(signal)
     if signal == SIGKILL { _ = await owner.wait() }
     return owner

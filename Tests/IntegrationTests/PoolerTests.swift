@@ -34,7 +34,7 @@ import Testing
     try await fleet.client.pause(paused)
     try await fleet.wait(for: paused, .paused)
     try await fleet.wait(for: canceled, .canceled)
-    try #require(try await fleet.owner(of: killed)).kill(SIGKILL)
+    try await fleet.waitForOwner(of: killed).kill(SIGKILL)
     for end in ends { end.open() }
     try await fleet.client.resume(paused)
     for (task, path) in [(killed, "/killed.mp4"), (paused, "/paused.mp4")] {

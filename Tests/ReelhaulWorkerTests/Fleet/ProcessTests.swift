@@ -53,13 +53,14 @@ import Testing
 
   @Test("after SIGKILL behind checkpoint 2 of 5, a run of another worker gets checkpoint 2", .timeLimit(.minutes(10)))
   func crash() async throws {
-    try await HandlerFleet.run(leaseSeconds: 3) { fleet in
+    try await HandlerFleet.run { fleet in
       for _ in 0..<2 { try fleet.startWorker("steps") }
       let task = try await fleet.submit("steps", #"{"journal": "\#(fleet.directory)", "stay": 2}"#)
       try await fleet.tests.eventually("checkpoint 2 is recorded") { fleet.journal == ["stays"] }
       let owner = try #require(try await fleet.tests.owner(of: task))
       owner.kill(SIGKILL)
       _ = await owner.wait()
+      try await fleet.tests.endLease(of: owner)
       let document = try await fleet.tests.wait(for: task, .succeeded)
       #expect(document.outputText == #"{"first":2,"steps":5}"#)
       #expect(document.epoch == 2 && document.attempt == 1)
@@ -71,7 +72,7 @@ import Testing
     "a worker that was stopped beyond its lease cannot record a checkpoint, and its output is void",
     .timeLimit(.minutes(10)))
   func zombie() async throws {
-    try await HandlerFleet.run(leaseSeconds: 3) { fleet in
+    try await HandlerFleet.run(leaseSeconds: 9) { fleet in
       for _ in 0..<2 { try fleet.startWorker("zombie") }
       let task = try await fleet.submit("zombie", #"{"journal": "\#(fleet.directory)"}"#)
       try await fleet.tests.eventually("checkpoint 1 is recorded") { fleet.journal == ["stays"] }

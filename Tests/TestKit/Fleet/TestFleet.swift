@@ -183,6 +183,25 @@ package final class TestFleet: Sendable {
     return processes.withLock { $0.first { $0.pid == pid && $0.status == nil } }
   }
 
+  /// Waits for the process that runs `task`. There may be none for a moment, if the machine was so busy that the lease
+  /// ended.
+  package func waitForOwner(of task: UniqueID) async throws -> ChildProcess {
+    var found: ChildProcess?
+    try await eventually("task \(task) has an owner") {
+      found = try await owner(of: task)
+      return found != nil
+    }
+    guard let process = found else { throw TestFleetError("task \(task) has no owner") }
+    return process
+  }
+
+  /// Ends the lease of a worker that was killed, as time would. A test that does not measure this time can thus have a
+  /// lease that a living worker keeps on a busy machine.
+  package func endLease(of killed: ChildProcess) async throws {
+    _ = try await pool.query(
+      PostgresStatement("update worker set lease_until = now() where pid = \(killed.pid)", writes: true))
+  }
+
   /// Polls until `condition` holds, and ignores errors meanwhile. Fails with the workers' logs after `limit`.
   package func eventually(
     _ what: String, within limit: Duration = .seconds(300), sourceLocation: SourceLocation = #_sourceLocation,
