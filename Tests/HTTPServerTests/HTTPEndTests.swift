@@ -7,9 +7,12 @@ import Testing
 @Suite struct HTTPEndTests {
   private struct Handler: HTTPHandler {
     let loop: EventLoop
+    let admitted = Lock(0)
+    let begun = Lock(false)
     let ended = Lock(false)
 
     func admit(_ head: HTTPRequest) async -> HTTPAdmission {
+      admitted.withLock { $0 += 1 }
       guard head.path == "/closed" else { return .body(limit: 1000) }
       // By then more of the body has come than is read ahead.
       try? await loop.sleep(for: .milliseconds(200))
@@ -19,6 +22,7 @@ import Testing
     func answer(_ request: HTTPRequest) async -> HTTPResponse {
       switch request.path {
       case "/stubborn":
+        begun.withLock { $0 = true }
         await Task.detached { try? await Task.sleep(for: .milliseconds(500)) }.value
         ended.withLock { $0 = true }
         return HTTPResponse(204)
@@ -62,10 +66,10 @@ import Testing
 
   @Test("the server ends after the last of its requests, also of one that does not heed its cancellation")
   func stubborn() async throws {
-    let handler = try await serve { port, _ in
+    let handler = try await serve { port, handler in
       let client = try RawClient(port: port)
       client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
-      try await Task.sleep(for: .milliseconds(100))
+      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
     }
     #expect(handler.ended.withLock { $0 })
   }
@@ -79,8 +83,7 @@ import Testing
         _ = client.receive { $0.hasSuffix("..") }
         client.send([UInt8](repeating: 65, count: 200 << 10))
       }
-      for _ in 0..<500 where !handler.ended.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(10)) }
-      #expect(handler.ended.withLock { $0 })
+      try await eventually("the stream has ended") { handler.ended.withLock { $0 } }
     }
   }
 
@@ -174,11 +177,11 @@ import Testing
   @Test("bodies that wait take a bounded memory: what is too much is told to come again") func bodies() async throws {
     var settings = HTTPServer.Settings()
     settings.bodies = 1200
-    _ = try await serve(settings) { port, _ in
+    _ = try await serve(settings) { port, handler in
       let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
       let first = try RawClient(port: port)
       first.send(head + String(repeating: "a", count: 800))
-      try await Task.sleep(for: .milliseconds(100))
+      try await eventually("the first waits for its rest") { handler.admitted.withLock { $0 } == 1 }
       let second = try RawClient(port: port)
       second.send(head + String(repeating: "a", count: 800))
       let refused = second.receive()
@@ -214,8 +217,11 @@ import Testing
       // What it has changed is told.
       #expect(begin("POST /large", try RawClient(port: port)) == "HTTP/1.1 200")
       still = []
-      var answer = "HTTP/1.1 503"
-      for _ in 0..<500 where answer == "HTTP/1.1 503" { answer = begin("GET /large", try RawClient(port: port)) }
+      var answer = ""
+      try await eventually("there is room again") {
+        answer = begin("GET /large", try RawClient(port: port))
+        return answer != "HTTP/1.1 503"
+      }
       #expect(answer == "HTTP/1.1 200")
       #expect(ask("GET /state", try RawClient(port: port)) { $0.hasSuffix("A") }.contains("\r\n\r\nroomA"))
     }

@@ -44,6 +44,9 @@ import Testing
       TaskOperation(
         id: .make(), action: .cancel, selection: .filter(filter), actor: "test",
         createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds())))
+    // The operation cannot end before its commands are applied.
+    let worker = try #require(fleet.running.first)
+    worker.kill(SIGSTOP)
     let first = try await serve(fleet, 1)
     try await fleet.eventually("it has sent some") {
       try await fleet.store.operation(operation.id)?.progress.sent ?? 0 > 0
@@ -51,6 +54,7 @@ import Testing
     first.kill(SIGKILL)
     _ = await first.wait()
     let left = try #require(try await fleet.store.operation(operation.id))
+    worker.kill(SIGCONT)
     let second = try await serve(fleet, 2)
     try await fleet.eventually("it ends") { try await fleet.store.operation(operation.id)?.finishedAt != nil }
     let ended = try #require(try await fleet.store.operation(operation.id))

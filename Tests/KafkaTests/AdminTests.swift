@@ -49,7 +49,8 @@ import Testing
   @Test("creating topics waits for another controller if the first has gone", arguments: [2, -1])
   func asksAnotherControllerWhereTheFirstIsGone(absent: Int) async throws {
     let node = try ScriptedNode(absentControllerFor: 5, absentController: absent)
-    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), timeout: .milliseconds(300))
+    // A request without an answer in this time is sent again. It also waits so long for a controller that is not there.
+    let admin = try KafkaAdmin(KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)"), timeout: .seconds(2))
     #expect(try await admin.ensureTopics([TopicSpec(name: "new", partitions: 1, replicas: 1)]).differences == [])
     #expect(node.asked.filter { $0 != .metadata } == [.createTopics, .describeConfigs])
     #expect(node.asked.firstIndex(of: .createTopics) ?? 0 > 5)

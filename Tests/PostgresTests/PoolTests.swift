@@ -39,11 +39,11 @@ struct PoolTests {
     configuration.statementTimeout = .seconds(1)
     let silent = configuration
     try await withPool(size: 3, silent) { pool in
-      try await Self.three(pool) { #expect($0 == nil) }
+      try await Self.three(pool, timeout: .seconds(60)) { #expect($0 == nil) }
       proxy.setSilent(true)
       try await Self.three(pool) { #expect($0?.code == .timeout) }
       proxy.strand()
-      #expect(try await pool.query("SELECT 1").count == 1)
+      #expect(try await pool.query("SELECT 1", timeout: .seconds(60)).count == 1)
     }
     // The pool has closed; its cancel requests are still under way.
     proxy.close()
@@ -65,13 +65,19 @@ struct PoolTests {
     proxy.close()
   }
 
-  private static func three(_ pool: PostgresPool, _ check: @escaping @Sendable (PostgresError?) -> Void) async throws {
+  private static func three(
+    _ pool: PostgresPool, timeout: Duration? = nil, _ check: @escaping @Sendable (PostgresError?) -> Void
+  ) async throws {
     await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<3 { group.addTask { check(await failure { _ = try await pool.query("SELECT pg_sleep(0.2)") }) } }
+      for _ in 0..<3 {
+        group.addTask {
+          check(await failure { _ = try await pool.query("SELECT pg_sleep(0.2)", timeout: timeout) })
+        }
+      }
     }
   }
 
-  @Test("closing the pool ends, whenever its connections come back", .timeLimit(.minutes(1)))
+  @Test("closing the pool ends, whenever its connections come back", .timeLimit(.minutes(10)))
   func itsEndMissesNoConnection() async throws {
     let configuration = try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())
     let loop = EventLoop(name: "test")
@@ -99,7 +105,7 @@ struct PoolTests {
 
   @Test("the error for an unreachable server names its address and the reason")
   func anUnreachableServerIsNamed() async throws {
-    let port = try FreePort.find()
+    let port = try LoopbackPort.free()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .milliseconds(50))
     try await withPool(nowhere) { pool in
       // Before an attempt has failed, a caller only knows that it got no connection.
@@ -118,7 +124,7 @@ struct PoolTests {
   /// Long before the waiting callers time out.
   @Test("a failed attempt to connect is reported at once")
   func attemptsToConnectAreToldAtOnce() async throws {
-    let port = try FreePort.find()
+    let port = try LoopbackPort.free()
     let nowhere = try configuration("postgres://nobody@127.0.0.1:\(port)/none", acquireTimeout: .seconds(3600))
     let loop = EventLoop(name: "test")
     let (attempts, told) = AsyncStream.makeStream(of: PostgresError?.self)
