@@ -65,6 +65,8 @@ package final class FarProxy: Sendable {
   private func serve(_ client: Int32) {
     let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let isWelcome = state.withLock { state in
+      // The threads of those that their clients have closed may not have noticed it yet.
+      state.open = state.open.filter { !Self.hasEnded($0) }
       guard state.isOpen, state.open.count < way.connections ?? .max else { return false }
       state.open.insert(client)
       state.most = max(state.most, state.open.count)
@@ -80,11 +82,7 @@ package final class FarProxy: Sendable {
     let left = Lock(2)
     for (from, to, rate) in [(client, server, nil), (server, client, way.rate)] as [(Int32, Int32, Int64?)] {
       let pipe = Pipe(way, rate: rate)
-      Thread(name: "far-in") { [self] in
-        pipe.read(from)
-        // Its client has closed it.
-        if from == client { _ = state.withLock { $0.open.remove(client) } }
-      }.detach()
+      Thread(name: "far-in") { pipe.read(from) }.detach()
       Thread(name: "far-out") { [self] in
         pipe.write(to, closing: from)
         let isLast = left.withLock { left in
@@ -94,6 +92,11 @@ package final class FarProxy: Sendable {
         if isLast { leave(client, server) }
       }.detach()
     }
+  }
+
+  private static func hasEnded(_ client: Int32) -> Bool {
+    var end = pollfd(fd: client, events: OriginConnection.hangUp, revents: 0)
+    return poll(&end, 1, 0) > 0
   }
 
   private func leave(_ client: Int32, _ server: Int32) {

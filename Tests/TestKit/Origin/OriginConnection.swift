@@ -41,30 +41,38 @@ struct OriginConnection {
 
   /// Returns whether the connection can carry another request.
   private func send(_ response: OriginResponse, exchange: Int, path: String) -> Bool {
-    var rate: Int?
-    for step in response.prelude where !run(step, rate: &rate, response, exchange, path) { return false }
+    var pace = Pace(left: response.length)
+    for step in response.prelude where !run(step, &pace, response, exchange, path) { return false }
+    if pace.left == 0 { server.ends(exchange) }
     guard send(response.head) else { return false }
     server.update(exchange) { $0.status = response.status }
-    for step in response.body where !run(step, rate: &rate, response, exchange, path) { return false }
+    for step in response.body where !run(step, &pace, response, exchange, path) { return false }
     return response.isChunked ? send(Array("0\r\n\r\n".utf8)) : response["Content-Length"] != nil
   }
 
+  private struct Pace {
+    /// The bytes of the body that are still to be sent.
+    var left: Int64
+    /// In bytes per second.
+    var rate: Int?
+  }
+
   private func run(
-    _ step: OriginResponse.Step, rate: inout Int?, _ response: OriginResponse, _ exchange: Int, _ path: String
+    _ step: OriginResponse.Step, _ pace: inout Pace, _ response: OriginResponse, _ exchange: Int, _ path: String
   ) -> Bool {
     switch step {
-    case .bytes(let bytes): return sendBody(bytes, rate, response)
+    case .bytes(let bytes): return sendBody(bytes, &pace, response, exchange)
     case .content(let content, let range):
       var next = range.lowerBound
       while next < range.upperBound {
-        let piece = next..<min(range.upperBound, next + Int64(min(rate ?? 65536, 65536)))
-        guard sendBody(content.bytes(piece), rate, response) else { return false }
+        let piece = next..<min(range.upperBound, next + Int64(min(pace.rate ?? 65536, 65536)))
+        guard sendBody(content.bytes(piece), &pace, response, exchange) else { return false }
         server.update(exchange) { $0.sent.insert(piece) }
         next = piece.upperBound
       }
       return true
     case .pace(let bytesPerSecond):
-      rate = bytesPerSecond
+      pace.rate = bytesPerSecond
       return true
     case .hold(let gate): return gate.pass(socket)
     case .install(let file):
@@ -78,12 +86,14 @@ struct OriginConnection {
     }
   }
 
-  /// Sends `bytes` of a body at the given `rate`, and gives up when the client leaves.
-  private func sendBody(_ bytes: [UInt8], _ rate: Int?, _ response: OriginResponse) -> Bool {
+  /// Sends `bytes` of a body at the rate of `pace`, and gives up when the client leaves.
+  private func sendBody(_ bytes: [UInt8], _ pace: inout Pace, _ response: OriginResponse, _ exchange: Int) -> Bool {
     guard !bytes.isEmpty else { return true }
+    pace.left -= Int64(bytes.count)
+    if pace.left == 0 { server.ends(exchange) }
     let size = Array("\(String(bytes.count, radix: 16))\r\n".utf8)
     guard send(response.isChunked ? size + bytes + [13, 10] : bytes) else { return false }
-    guard let rate else { return true }
+    guard let rate = pace.rate else { return true }
     var end = pollfd(fd: socket, events: Self.hangUp, revents: 0)
     return poll(&end, 1, Int32(bytes.count * 1000 / max(1, rate))) == 0
   }

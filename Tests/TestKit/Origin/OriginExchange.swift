@@ -7,5 +7,7 @@ package struct OriginExchange: Sendable {
   package var status: Int?
   /// The parts of the file that were given to the socket.
   package var sent = ByteRanges()
+  /// Until its last bytes are sent.
+  var isInProgress = true
   package var isFinished = false
 }

@@ -127,8 +127,17 @@ extension OriginServer {
     for (_, continuation) in waiting { continuation.resume(returning: now) }
   }
 
+  /// Its last bytes follow. When its client has them, the next request may arrive before this thread goes on.
+  func ends(_ exchange: Int) {
+    state.withLock { state in
+      guard state.exchanges[exchange].isInProgress else { return }
+      state.exchanges[exchange].isInProgress = false
+      state.inProgress -= 1
+    }
+  }
+
   func finish(_ exchange: Int) {
-    state.withLock { $0.inProgress -= 1 }
+    ends(exchange)
     update(exchange) { $0.isFinished = true }
   }
 }
