@@ -38,12 +38,13 @@ import Testing
   }
 
   private func put(
-    _ store: StoreServer, handler: RecordingHandler = RecordingHandler(), _ body: @escaping (EventLoop) -> any CurlBody
+    _ store: StoreServer, seconds: Int = 1, handler: RecordingHandler = RecordingHandler(),
+    _ body: @escaping (EventLoop) -> any CurlBody
   ) async -> Swift.Result<CurlHead?, CurlError> {
     let loop = EventLoop(name: "curl-test")
     defer { loop.shutdown() }
     let client = CurlClient(loop: loop, options: CurlOptions(permits: { _ in true }))
-    var request = CurlRequest(.put, url: store.url("/put/a"), lowSpeed: .init(bytesPerSecond: 512, seconds: 1))
+    var request = CurlRequest(.put, url: store.url("/put/a"), lowSpeed: .init(bytesPerSecond: 512, seconds: seconds))
     request.body = body(loop)
     let result: Swift.Result<CurlHead?, CurlError>
     do throws(CurlError) {
@@ -59,7 +60,7 @@ import Testing
   @Test("a body that is supplied slowly is sent to its end") func slowBody() async throws {
     let store = try StoreServer()
     defer { store.close() }
-    let result = await put(store) { SlowBody(size: 3, pause: .seconds(3), loop: $0) }
+    let result = await put(store, seconds: 3) { SlowBody(size: 3, pause: .seconds(5), loop: $0) }
     #expect(try result.get()?.status == 201)
     #expect(store.objects["put/a"]?.bytes == [65, 65, 65])
   }

@@ -92,7 +92,7 @@ import Testing
   @Test("a client that has closed its sending side, and one that is gone without a word, hold nothing for long")
   func halfOpen() async throws {
     var settings = HTTPServer.Settings()
-    settings.head = .seconds(1)
+    settings.head = .seconds(3)
     try await serve(settings) { port, handler, server in
       let (half, silent) = (try RawClient(port: port), try RawClient(port: port))
       half.send("GET / HTTP/1.1\r\nHost: a\r\n")

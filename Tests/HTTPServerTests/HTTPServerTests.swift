@@ -180,7 +180,7 @@ import Testing
   @Test("heads, bodies and pauses have a time limit, and one connection does not outlive it by trickling")
   func slow() async throws {
     var settings = HTTPServer.Settings()
-    settings.head = .seconds(1)
+    settings.head = .seconds(3)
     settings.body = .seconds(1)
     settings.idle = .seconds(1)
     try await serve(settings) { port, _, _ in
@@ -188,7 +188,7 @@ import Testing
       let trickling = try RawClient(port: port)
       for byte in "GET / HTTP".utf8 {
         trickling.send([byte])
-        try await Task.sleep(for: .milliseconds(100))
+        try await Task.sleep(for: .milliseconds(300))
       }
       #expect(trickling.receive().hasPrefix("HTTP/1.1 408 "))
       #expect(silent.receive() == "")

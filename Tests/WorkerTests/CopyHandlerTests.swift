@@ -102,7 +102,7 @@ import WorkerCore
         if from == .storage, request.operation.hasContent, request.ordinal == 1 { changeFile() }
         return []
       }
-      let run = try await bench.claim(bench.spec(from, to) { $0.rate = 2 << 20 })
+      let run = try await bench.claim(bench.spec(from, to) { $0.rate = 1 << 20 })
       let task = Task { await bench.run(run) }
       if from == .storage, to == .storage {
         try await eventually("some bytes are copied") { run.ledger.bytesDone > 256 << 10 }

@@ -108,7 +108,7 @@ struct CopyPeerTests {
         bench.spec(.s3, .s3) {
           $0.credential = "peer"
           $0.parameters = Array(#"{"toCredential":"same","partSize":5242880}"#.utf8)
-          $0.rate = 6 << 20
+          $0.rate = 3 << 20
           $0.connections = 1
         })
       try await bench.interrupt(run, kills: true) {

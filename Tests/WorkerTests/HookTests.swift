@@ -57,7 +57,13 @@ import TransferEngine
 
   @Test("an answer of 500 is tried again with the same id, before the next event of the task")
   func triesAgain() async throws {
-    let receiver = try await HookReceiver { _, count in HTTPResponse(count == 1 ? 500 : 200) }
+    // The failure is there to be seen until the second answer is recorded.
+    let isSeen = Lock(false)
+    let receiver = try await HookReceiver { _, count in
+      guard count > 1 else { return HTTPResponse(500) }
+      while !isSeen.withLock({ $0 }) { try? await Task.sleep(for: .milliseconds(20)) }
+      return HTTPResponse(200)
+    }
     let sender = try Self.sender()
     let bench = try WorkerBench(hooks: sender)
     let spec = Self.task("http://127.0.0.1:\(receiver.port)/")
@@ -66,6 +72,7 @@ import TransferEngine
       try await eventually("the failure is recorded") {
         try await bench.store.undeliveredHooks(of: spec.id).first?.error == "the receiver answered 500"
       }
+      isSeen.withLock { $0 = true }
       try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
     }
     #expect(receiver.posts.map(\.sequence) == [1, 1, 2, 3])

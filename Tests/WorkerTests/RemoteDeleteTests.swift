@@ -159,6 +159,7 @@ import WorkerCore
           ledger.withLock { $0 = made }
         }
       }
+      try await eventually("it has begun") { ledger.withLock { $0 != nil } }
       try await Task.sleep(for: .milliseconds(300))
       ledger.withLock { $0?.disown() }
       gate.open()

@@ -156,12 +156,12 @@ import WorkerCore
     let loop = EventLoop(name: "sweep")
     let sweeper = StagingSweeper(
       loop: loop, store: MemoryStore(), storage: Storage(roots: ["default": directory.path]), log: quietLog)
-    let sweep = loop.task { await sweeper.sweep() }
-    // Gives the sweep time to begin.
-    try await Task.sleep(for: .seconds(1))
-    sweep.cancel()
-    _ = await sweep.result
     try await eventually("its thread waits, still") {
+      let sweep = loop.task { await sweeper.sweep() }
+      // Gives the sweep time to begin. One that has not begun leaves no thread there, and another one is tried.
+      try await Task.sleep(for: .seconds(1))
+      sweep.cancel()
+      _ = await sweep.result
       let writer = open(marker, O_WRONLY | O_NONBLOCK)
       if writer >= 0 { close(writer) }
       return writer >= 0

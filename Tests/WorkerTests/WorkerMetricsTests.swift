@@ -70,7 +70,7 @@ import Testing
     arguments: [(2 << 20, TaskState.queued, "retried"), (0, .failed, "failed")])
   func detachedRun(bytes: Int64, state: TaskState, outcome: String) async throws {
     let bench = try WorkerBench {
-      $0.watchdog = Watchdog(patience: .seconds(2), grace: .milliseconds(100))
+      $0.watchdog = Watchdog(patience: .seconds(5), grace: .milliseconds(100))
     }
     var spec = download()
     spec.retry = RetryPolicy(maxAttempts: 1, intervals: [3600])

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test("a request that has failed reads no more of its source", .timeLimit(.minutes(1)), arguments: Kind.allCases)
+  @Test("a request that has failed reads no more of its source", .timeLimit(.minutes(10)), arguments: Kind.allCases)
   func failed(kind: Kind) async throws {
     try await UploadHarness.run { harness in
       harness.store.put("put/source.mp4", bytes: Self.film)
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test(
-    "a refusal is told at once, although the source supplies nothing", .timeLimit(.minutes(1)),
+    "a refusal is told at once, although the source supplies nothing", .timeLimit(.minutes(10)),
     arguments: [Kind.put, .post])
   func refused(kind: Kind) async throws {
     try await UploadHarness.run { harness in
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test("a run that was stopped reads no more of its source", .timeLimit(.minutes(1)), arguments: Kind.allCases)
+  @Test("a run that was stopped reads no more of its source", .timeLimit(.minutes(10)), arguments: Kind.allCases)
   func stopped(kind: Kind) async throws {
     try await UploadHarness.run { harness in
       harness.store.put("put/source.mp4", bytes: Self.film)

@@ -76,8 +76,8 @@ extension UploadPutTests {
       try harness.put(Array(Self.bytes().prefix(900_000)))
       // The next run comes at the next attempt.
       harness.store.always(.post, .status(status, headers: [("Retry-After", "60")]), .refuseAfter(bytes: 100_000))
-      // So slow that the system does not buffer the rest.
-      var spec = Self.post(harness) { $0.rate = 400_000 }
+      // So slow that the rest is not sent into the system's buffers before the refusal comes.
+      var spec = Self.post(harness) { $0.rate = 100_000 }
       let ledger = UploadRecordingLedger()
       let first = await harness.run(spec, ledger: ledger)
       #expect(first.failure?.code == .http(status) && first.failure?.class == .retry, "\(first)")
@@ -102,10 +102,12 @@ extension UploadPutTests {
 
   @Test("a POST that was cut off within its last block is sent again by the next run") func postCutOff() async throws {
     try await UploadHarness.run { harness in
-      try harness.put(Self.bytes())
-      harness.store.always(.post, .closeAfter(bytes: 2_400_000))
-      // So slow that the system does not buffer the rest.
-      var spec = Self.post(harness) { $0.rate = 2 << 20 }
+      // Its last block begins at 1 MiB.
+      let bytes = Array(Self.bytes().prefix(2_000_000))
+      try harness.put(bytes)
+      harness.store.always(.post, .closeAfter(bytes: 1_100_000))
+      // So slow that the rest is not sent into the system's buffers before the connection ends.
+      var spec = Self.post(harness) { $0.rate = 512 << 10 }
       let ledger = UploadRecordingLedger()
       let first = await harness.run(spec, ledger: ledger)
       #expect(first.failure?.class == .retry, "\(first)")
@@ -113,7 +115,8 @@ extension UploadPutTests {
       spec.rate = nil
       let outcome = await harness.run(spec, from: ledger.last)
       #expect(outcome.failure == nil, "\(outcome)")
-      Self.expectThere(harness)
+      let isThere = harness.store.objects.count == 1 && harness.store.objects["put/film.mp4"]?.bytes == bytes
+      #expect(isThere)
     }
   }
 

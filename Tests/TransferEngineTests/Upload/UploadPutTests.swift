@@ -76,7 +76,7 @@ import Testing
   }
 
   @Test(
-    "copies within a server, and those that cross, end however few connections there are", .timeLimit(.minutes(1)),
+    "copies within a server, and those that cross, end however few connections there are", .timeLimit(.minutes(10)),
     arguments: [1, 3], ["http", "tus"])
   func copiesWithinAServer(connections: Int, destination: String) async throws {
     try await UploadHarness.run(hostConnections: connections) { harness in
@@ -136,7 +136,7 @@ import Testing
     }
   }
 
-  @Test("a destination that takes nothing does not keep the source's files from others", .timeLimit(.minutes(1)))
+  @Test("a destination that takes nothing does not keep the source's files from others", .timeLimit(.minutes(10)))
   func heldForDestinations() async throws {
     let origin = try OriginServer()
     defer { origin.close() }
