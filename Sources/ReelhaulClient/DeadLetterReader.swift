@@ -9,7 +9,7 @@ package struct DeadLetter: Hashable, Sendable {
   package var partition: Int32
   package var offset: Int64
   package var at: Timestamp
-  /// The place of the command.
+  /// The place of the command. Letters of older workers do not tell its time.
   package var origin: MessageOrigin
   package var code: String
   package var reason: String
@@ -175,7 +175,7 @@ extension DeadLetter {
       at: Timestamp(microseconds: min(max(record.timestamp ?? 0, 0), Timestamp.last.microseconds / 1000) * 1000),
       origin: MessageOrigin(
         topic: text("dead-letter-topic"), partition: Int32(text("dead-letter-partition")) ?? -1,
-        offset: Int64(text("dead-letter-offset")) ?? -1, timestamp: -1),
+        offset: Int64(text("dead-letter-offset")) ?? -1, timestamp: Int64(text("dead-letter-timestamp")) ?? -1),
       code: text("dead-letter-code"), reason: text("dead-letter-reason"), key: record.key, value: record.value ?? [],
       bytes: max(tail.size, Int(text("dead-letter-cut")) ?? 0),
       commandID: CloudEvent.id(of: record.headers.map { ($0.name, $0.value) }))

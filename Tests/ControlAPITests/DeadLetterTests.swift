@@ -1,6 +1,4 @@
 import HTTPServer
-import ReelhaulClient
-import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -9,6 +7,8 @@ import TestKit
 import Testing
 
 @testable import ControlAPI
+@testable import ReelhaulClient
+@testable import ReelhaulKafka
 
 @Suite struct DeadLetterTests {
   /// A topic of two partitions, in memory.
@@ -111,6 +111,24 @@ import Testing
       let seen2 = try await bench.store.task(task)?.state
       #expect(seen2 == .queued)
     }
+  }
+
+  @Test("a replay of the same text at the same place of a topic that was created again is another command")
+  func anotherTopic() throws {
+    let text = Array(#"{"command":"pause","taskId":"\#(UniqueID.make())"}"#.utf8)
+    let ids = try ["1700000000000", "1700000000001", "-1", nil].map { timestamp in
+      let headers = [("topic", "c"), ("partition", "5"), ("offset", "77"), ("timestamp", timestamp)]
+      let record = KafkaRecord(
+        topic: "d", partition: 0, offset: 3, key: nil, value: text,
+        headers: headers.compactMap { name, value in value.map { KafkaHeader("dead-letter-\(name)", $0) } })
+      let command = try DeadLetter(TopicTail.Record(record: record, size: text.count)).replay(by: nil)
+      guard case .control(let control) = command else { throw HTTPError(500, "\(command)") }
+      return control.id
+    }
+    #expect(Set(ids).count == 3, "\(ids)")
+    // The letters of older workers tell no time.
+    let former = UniqueID(derivedFrom: Array("reelhaul replay c 5 77 ".utf8) + text + [0] + text)
+    #expect(ids[2...] == [former, former])
   }
 
   @Test("what is no command, or only the beginning of one, must be corrected first") func unreadable() async throws {

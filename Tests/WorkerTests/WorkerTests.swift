@@ -97,6 +97,7 @@ import WorkerCore
     #expect(headers["dead-letter-topic"] == "reelhaul.commands")
     #expect(headers["dead-letter-partition"] == "3")
     #expect(headers["dead-letter-offset"] == "1")
+    #expect(headers["dead-letter-timestamp"] == "1700000000000")
     #expect(headers["dead-letter-code"] == "malformed_json")
     #expect(headers["dead-letter-reason"]?.isEmpty == false)
   }

@@ -8,12 +8,15 @@ extension DeadLetter {
   /// The command to send again, or the corrected one in `body`. Without an id of its own it gets one that follows from
   /// where the refused one came from and from what is sent: sending the same again changes nothing, also from another
   /// letter of the same command. A control always gets that, because its former id has its refusal.
+  ///
+  /// The time is a part of where it came from, because a topic that is created again counts its offsets from 0.
   package func replay(_ body: [UInt8]? = nil, by actor: String?) throws(Rejection) -> Command {
     guard body != nil || !isCut else {
       throw Rejection(.tooLarge, "the topic has only the beginning of this command: send the whole command")
     }
     let bytes = body ?? value
-    let place = Array("reelhaul replay \(origin.topic) \(origin.partition) \(origin.offset) ".utf8)
+    let time = origin.timestamp < 0 ? "" : "\(origin.timestamp) "
+    let place = Array("reelhaul replay \(origin.topic) \(origin.partition) \(origin.offset) \(time)".utf8)
     let id = UniqueID(derivedFrom: place + value + [0] + bytes)
     switch try CommandDecoder.decode(bytes, makeID: { commandID ?? id }) {
     case .submit(let spec): return .submit(spec)

@@ -22,6 +22,7 @@ package enum DeadLetter {
         KafkaHeader("dead-letter-topic", record.origin.topic),
         KafkaHeader("dead-letter-partition", String(record.origin.partition)),
         KafkaHeader("dead-letter-offset", String(record.origin.offset)),
+        KafkaHeader("dead-letter-timestamp", String(record.origin.timestamp)),
         KafkaHeader("dead-letter-code", code),
         KafkaHeader("dead-letter-reason", shortened(reason)),
       ])
