@@ -18,11 +18,9 @@ struct CommandMessages {
   mutating func message(_ command: Command) -> KafkaMessage {
     let key = command.taskID.utf8
     var headers = headers(of: command.eventType)
-    switch command {
-    case .submit(let spec):
-      headers.append(KafkaHeader("ce_id", key))
-      if let trace = spec.trace { headers += trace.headers.map { KafkaHeader($0.name, $0.value) } }
-    case .control(let control): headers.append(KafkaHeader("ce_id", control.id.utf8))
+    headers.append(KafkaHeader("ce_id", command.id.utf8))
+    if case .submit(let spec) = command, let trace = spec.trace {
+      headers += trace.headers.map { KafkaHeader($0.name, $0.value) }
     }
     return KafkaMessage(topic: topic, key: key, value: CommandJSON.encode(command), headers: headers)
   }

@@ -1,6 +1,7 @@
 import Glibc
 import ReelhaulKafka
 import ReelhaulSystem
+import TaskCore
 import TestKit
 import Testing
 
@@ -87,10 +88,15 @@ import Testing
   @Test("batch names the lines that Kafka did not acknowledge")
   func linesThatKafkaDoesNotAcknowledgeAreNamed() async throws {
     let long = #"{"kind":"noop","source":"noop://host/","labels":{"title":"\#(String(repeating: "x", count: 2000))"}}"#
+    let id = UniqueID.random()
+    let named = long.replacing(##"{"kind"##, with: "{\"id\":\"\(id)\",\"kind")
     let outcome = try await batch(
-      [long, "", Self.good, long, long, Self.good], environment: ["REELHAUL_KAFKA_MESSAGE_MAX_BYTES": "1000"])
+      [long, "", Self.good, long, named, Self.good], environment: ["REELHAUL_KAFKA_MESSAGE_MAX_BYTES": "1000"])
     #expect(outcome.status == .exited(1))
     #expect(outcome.output.contains("lines 1, 4-5: not acknowledged by Kafka: "), "\(outcome.output)")
+    // Whoever sends them again with their ids makes no second task.
+    #expect(outcome.output.matches(of: /line [14]: its id is [0-9a-f-]{36}\n/).count == 2, "\(outcome.output)")
+    #expect(outcome.output.contains("line 5: its id is \(id)\n"), "\(outcome.output)")
     #expect(outcome.commands == 2)
   }
 

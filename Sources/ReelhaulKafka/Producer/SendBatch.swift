@@ -65,6 +65,6 @@ final class SendBatch: @unchecked Sendable {
 
   static func error(_ code: Int32) -> KafkaError {
     let code = rd_kafka_resp_err_t(rawValue: code)
-    return KafkaError(code, "message was not delivered", isFatal: code == RD_KAFKA_RESP_ERR__FATAL)
+    return KafkaError(code, "message was not acknowledged", isFatal: code == RD_KAFKA_RESP_ERR__FATAL)
   }
 }

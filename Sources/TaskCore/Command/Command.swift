@@ -30,6 +30,14 @@ public enum Command: Hashable, Sendable {
     }
   }
 
+  /// The id by which it is idempotent.
+  package var id: UniqueID {
+    switch self {
+    case .submit(let spec): spec.id
+    case .control(let control): control.id
+    }
+  }
+
   public var taskID: UniqueID {
     switch self {
     case .submit(let spec): spec.id

@@ -9,6 +9,8 @@ import WorkerOptions
 struct BatchRun {
   /// The most blocks that are being sent at once.
   private static let depth = 4
+  /// The most ids of a block that are named because Kafka did not acknowledge them.
+  nonisolated static let mostNamed = 100
 
   private struct Acknowledgement {
     var sent: Int
@@ -64,18 +66,21 @@ struct BatchRun {
 
   private mutating func send(_ block: BatchDecoder.Outcome) {
     let pending = client.enqueue(block.commands)
-    let (ids, numbers) = (block.commands.map(\.taskID), block.numbers)
+    let (commands, numbers) = (block.commands, block.numbers)
     onTheWay.append(
       Task.detached { [context, last = onTheWay.last] in
         let failure = await Self.failure(of: pending)
         // Ids are printed in the order of their lines.
         _ = await last?.value
-        Self.print(ids, without: failure?.failures ?? [], context)
+        Self.print(commands.map(\.taskID), without: failure?.failures ?? [], context)
         if let failure {
           let lines = LineRanges(failure.failures.map { numbers[$0] })
           context.note("\(lines): not acknowledged by Kafka: \(failure)")
+          for index in failure.failures.prefix(Self.mostNamed) {
+            context.note("line \(numbers[index]): its id is \(commands[index].id)")
+          }
         }
-        return Acknowledgement(sent: ids.count - (failure?.failures.count ?? 0), failure: failure)
+        return Acknowledgement(sent: commands.count - (failure?.failures.count ?? 0), failure: failure)
       })
   }
 

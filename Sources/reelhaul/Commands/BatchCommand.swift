@@ -18,8 +18,8 @@ extension Subcommand {
 
         A task of a kind that is not built in is sent with a remark: it waits for a worker with a handler for this kind.
 
-        Lines that Kafka did not acknowledge are named too. They may still have arrived. Sending a line again is safe \
-        if it has its own id.
+        Lines that Kafka did not acknowledge are named too, the first \(BatchRun.mostNamed) of a block with their ids. They may \
+        still have arrived. Sending a line again is safe with its id.
         """,
       options: [.strict, .kafka, .topicPrefix],
       positionals: [PositionalSpec("FILE", kind: .file, help: "a file of JSON lines, or - for standard input")],

@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulClient
 import ReelhaulMessages
 import TaskAdvice
 import TaskCore
@@ -17,7 +18,7 @@ struct Submission: Sendable {
   func run() async throws -> ExitCode {
     guard context.arguments[flag: .wait] else { return try await send() }
     return try await Fleet.withStore(context) { store in
-      try await Fleet.send([.submit(spec)], context)
+      try await put()
       if !context.wantsJSON { context.output.line("\(spec.id)") }
       do {
         return try await follow(in: store, toItsEnd: true)
@@ -28,8 +29,21 @@ struct Submission: Sendable {
     }
   }
 
+  /// Returns once Kafka has the task. It may have it without an answer in time: whoever submits it again would otherwise
+  /// make a second one.
+  private func put() async throws {
+    do {
+      try await Fleet.send([.submit(spec)], context)
+    } catch let error as ReelhaulClientError where error.isRetryable {
+      var failure = CommandFailure(error)
+      let sentence = "Task \(spec.id) may have been sent all the same: with --id \(spec.id) it is not made twice."
+      failure.hint = failure.hint.map { "\(sentence)\n\($0)" } ?? sentence
+      throw failure
+    }
+  }
+
   private func send() async throws -> ExitCode {
-    try await Fleet.send([.submit(spec)], context)
+    try await put()
     guard context.wantsJSON else {
       context.output.line("\(spec.id)")
       return .done
