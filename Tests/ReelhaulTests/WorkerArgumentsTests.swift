@@ -104,6 +104,17 @@ import WorkerOptions
     #expect(UnknownSettings.unfollowed(Settings(environment: workers), workers) == nil)
   }
 
+  /// A shell may have sourced the reelhaul.env of an `up`.
+  @Test("compose.yaml takes no setting of another fleet from the shell")
+  func composeHasItsOwnNames() throws {
+    let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+    let file = String(decoding: try TestFleet.contents("\(root)/compose.yaml"), as: UTF8.self)
+    let names = file.matches(of: /\$\{?([A-Za-z_]+)/).map { String($0.1) }
+    #expect(names.count == 3 && names.allSatisfy { $0.hasPrefix("REELHAUL_COMPOSE_") }, "\(names)")
+    let settings = Settings(environment: Dictionary(uniqueKeysWithValues: names.map { ($0, "1") }))
+    #expect(UnknownSettings.sentences(settings) == [])
+  }
+
   @Test("settings that nothing reads are named")
   func settingsThatNothingReadsAreNamed() {
     let settings = Settings(

@@ -9,8 +9,8 @@ enum UnknownSettings {
     let known = Set((Program.spec.options + Program.commands.flatMap(\.spec.options)).compactMap(\.environment))
       .union(ofClients)
     return settings.names(withPrefix: "REELHAUL_").sorted()
-      // Properties of librdkafka are left out, because librdkafka reports unknown ones itself.
-      .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") }
+      // Properties of librdkafka are left out, because librdkafka reports unknown ones itself, and what is compose.yaml's.
+      .filter { !known.contains($0) && !$0.hasPrefix("REELHAUL_KAFKA_") && !$0.hasPrefix("REELHAUL_COMPOSE_") }
       .map { name in
         let near = Suggestion.nearest(to: name, in: known.sorted()).map { ": did you mean \($0)?" } ?? ""
         return "\(name) is not a setting of reelhaul\(near)"
