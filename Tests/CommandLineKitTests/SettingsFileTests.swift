@@ -47,6 +47,16 @@ import Testing
     #expect(try SettingsFile.parse(SettingsFile.line("KEY", value)) == ["KEY": value])
   }
 
+  @Test(
+    "a word is in quotes where a shell would read it as something else",
+    arguments: [
+      ("/srv/reelhaul-data/reelhaul.env", "/srv/reelhaul-data/reelhaul.env"), ("", "''"), ("a b", "'a b'"),
+      ("it's", "'it'\\''s'"), ("$HOME", "'$HOME'"), ("é", "'é'"),
+    ])
+  func quotesWords(_ text: String, _ word: String) {
+    #expect(SettingsFile.word(text) == word)
+  }
+
   @Test("settings are found by the prefix of their keys")
   func findsKeysByPrefix() {
     let settings = Settings(environment: ["P_A": "1", "P_": "x", "Q": "2"], file: ["P_A": "0", "P_B": "3"])

@@ -70,12 +70,16 @@ import Testing
 
   @Test("up serves the dashboard and the state of its own fleet, and stops with it")
   func itServesTheDashboard() async throws {
-    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    let directory = try TemporaryDirectory(prefix: "reelhaul it's up")
     chmod(directory.path, 0o755)
     let up = try await start(directory)
     let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
     let address = String(
       try #require(log.firstMatch(of: /The dashboard is at (http:\/\/127.0.0.1:[0-9]+\/)/)?.1, "\(log)"))
+    // A shell reads the line that `up` prints.
+    let line = try #require(log.split(separator: "\n").first { $0.hasPrefix("source ") }, "\(log)")
+    let sourcing = try ChildProcess("bash", ["-c", "\(line) && [ \"$REELHAUL_API\" = '\(address)' ]"])
+    #expect(await sourcing.wait() == .exited(0), "\(line)")
     func get(_ path: String) async throws -> String {
       var options = ChildProcess.Options()
       options.stdout = "\(directory.path)/get.log"

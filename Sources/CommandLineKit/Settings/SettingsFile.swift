@@ -24,7 +24,16 @@ package enum SettingsFile {
 
   /// The line that sets `key` in a shell. `value` may contain any characters.
   package static func line(_ key: String, _ value: String) -> String {
-    "export \(key)='" + value.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'\n"
+    "export \(key)=\(quoted(value))\n"
+  }
+
+  /// One word of a shell's line. `text` may contain any characters; without special ones it stays as it is.
+  package static func word(_ text: String) -> String {
+    text.wholeMatch(of: /[A-Za-z0-9\/._-]+/) == nil ? quoted(text) : text
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
   }
 
   private static func trim(_ text: Substring) -> Substring {

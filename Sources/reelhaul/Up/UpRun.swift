@@ -257,6 +257,6 @@ struct UpRun {
     context.note(
       "Ready: \(workers) \(workers == 1 ? "worker" : "workers"). Their logs are in \(fleet.layout.logs). In another terminal:"
     )
-    context.output.line("source \(fleet.layout.environmentFile)")
+    context.output.line("source \(SettingsFile.word(fleet.layout.environmentFile))")
   }
 }
