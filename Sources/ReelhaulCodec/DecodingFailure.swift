@@ -70,7 +70,7 @@ extension DecodingFailure.Problem: CustomStringConvertible {
     case .loneSurrogate: "half of a surrogate pair"
     case .stringTooLong(let limit): "longer than \(limit) bytes"
     case .invalidNumber: "not a number of JSON"
-    case .notAnInteger: "expected an integer, without fraction or exponent"
+    case .notAnInteger: "expected an integer"
     case .integerOverflow: "the number does not fit"
     case .missing(let name): "\"\(name)\" is missing"
     case .unknownName(let name, let known):

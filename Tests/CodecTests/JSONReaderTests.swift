@@ -123,7 +123,7 @@ struct JSONReaderTests {
     #expect(failure?.problem == .tooManyMembers(limit: JSONReader.memberLimit))
   }
 
-  @Test("integers are exact: overflow, fractions and exponents are refused")
+  @Test("integers are exact: overflow and fractions are refused")
   func integersAreExact() throws {
     func integer<I: FixedWidthInteger>(_ text: String, _ type: I.Type) throws(DecodingFailure) -> I {
       try read(text) { reader throws(DecodingFailure) in try reader.integer() }
@@ -136,8 +136,20 @@ struct JSONReaderTests {
     #expect(throws: DecodingFailure(.integerOverflow, offset: 0)) { try integer("-9223372036854775809", Int64.self) }
     #expect(throws: DecodingFailure(.integerOverflow, offset: 0)) { try integer("256", UInt8.self) }
     #expect(throws: DecodingFailure(.integerOverflow, offset: 0)) { try integer("-1", UInt8.self) }
-    #expect(throws: DecodingFailure(.notAnInteger, offset: 0)) { try integer("1.0", Int.self) }
-    #expect(throws: DecodingFailure(.notAnInteger, offset: 0)) { try integer("1e3", Int.self) }
+    for (text, value) in [
+      ("1.0", 1), ("-0.0", 0), ("1e3", 1000), ("1.5E+3", 1500), ("-2.50e1", -25), ("100e-2", 1), ("0e-7", 0),
+      ("0.00e99999999999999999999", 0), ("9007199254740993.0", 9_007_199_254_740_993), ("0.00120e4", 12),
+      ("922337203685477580.7e1", .max), ("-92233720368547758080000e-4", .min),
+    ] as [(String, Int64)] {
+      #expect(try integer(text, Int64.self) == value, "\(text)")
+    }
+    for text in ["1.5", "1e-1", "0.1e0", "123e-2", "1e-99999999999999999999", "10.00000000000000000001"] {
+      #expect(throws: DecodingFailure(.notAnInteger, offset: 0), "\(text)") { try integer(text, Int64.self) }
+    }
+    for text in ["1e19", "9223372036854775808.0", "1e99999999999999999999", "-9223372036854775809e0"] {
+      #expect(throws: DecodingFailure(.integerOverflow, offset: 0), "\(text)") { try integer(text, Int64.self) }
+    }
+    #expect(throws: DecodingFailure(.integerOverflow, offset: 0)) { try integer("2.56e2", UInt8.self) }
   }
 
   @Test("a failure names the path of its field")

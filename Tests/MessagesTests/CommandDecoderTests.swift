@@ -139,7 +139,7 @@ struct CommandDecoderTests {
       (#""labels":{"a":"\u0000"}"#, "contains NUL"), (#""kind":"own","destination":"a\u0000b""#, "at byte 1"),
       (#""priority":1e400"#, "task.priority: expected an integer"),
       (#""priority":-99999999999999999999"#, "from -1000"),
-      (#""rate":9223372036854775808"#, "task.rate"), (#""expect":{"bytes":1.0}"#, "task.expect.bytes: expected an in"),
+      (#""rate":9223372036854775808"#, "task.rate"), (#""expect":{"bytes":1.5}"#, "task.expect.bytes: expected an in"),
       (#""notBefore":"294276-12-31T23:59:59Z""#, "expected a time"), (#""notBefore":"infinity""#, "expected a time"),
       (#""destination":"https://\#(String(repeating: "a", count: 1 << 19))""#, "task.destination"),
       (#""after":["00000000-0000-0000-0000-00000000000g"]"#, "task.after[0]: expected a UUID"),

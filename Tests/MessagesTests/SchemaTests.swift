@@ -78,12 +78,14 @@ import Testing
   /// a header is a secret) is not among them: no schema says it.
   private static let pool: [String] = [
     "null", "true", "false", "0", "-1", "1", "7", "64", "65", "100", "101", "1000", "1001", "-1001", "86401", "1.5",
+    "5.0", "1.5e1", "1E2", "100e-2", "1e19", "-1e-2",
     "99999999999999999999", #""""#, #""x""#, #""a b""#, #""a\u0001""#, #""x.y-z_1""#, "\"\(id)\"", "\"\(hex)\"",
     "\"\(hex.prefix(32))\"", "\"\(hex.uppercased())\"", "\"\(String(repeating: "n", count: 33))\"",
     "\"\(String(repeating: "n", count: 101))\"", #""fail""#, #""replace""#, #""2026-01-31T20:00:00Z""#,
-    #""2026-01-31T20:00:00.5+01:00""#, #""https://a.example/hook?k=v""#, "[]", "[5]", "[5,86401]", #"["x"]"#,
+    #""2026-01-31T20:00:00.5+01:00""#, #""https://a.example/hook?k=v""#, "[]", "[5]", "[5,86401]", "[5.0]", #"["x"]"#,
     "[\"\(id.dropLast())0\"]", "[\"\(id.dropLast())0\",\"\(id.dropLast())0\"]", "{}", #"{"a":"b"}"#, #"{"a b":"c"}"#,
-    #"{"a":1}"#, #"{"a":null}"#, #"{"":"x"}"#, #"{"bytes":5}"#, #"{"bytes":-1}"#, "{\"sha256\":\"\(hex)\"}",
+    #"{"a":1}"#, #"{"a":null}"#, #"{"":"x"}"#, #"{"bytes":5}"#, #"{"bytes":1e6}"#, #"{"bytes":-1}"#,
+    "{\"sha256\":\"\(hex)\"}",
     #"{"sha256":"x"}"#, "{\"md5\":\"\(hex.prefix(32))\",\"bytes\":null}", #"{"size":1}"#,
   ]
 
