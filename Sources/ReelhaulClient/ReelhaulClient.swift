@@ -14,8 +14,11 @@ import TaskCore
 /// ```
 ///
 /// A call returns when all in-sync replicas have the commands. The fleet applies them soon after. A command is an
-/// intent: the task's events show whether it was allowed. Every call can be repeated safely: a submit is idempotent by
-/// its task's id.
+/// intent: where it was allowed, the task's events show its effect, and a refused one is a record of the topic
+/// `dead-letters`.
+///
+/// A call that failed may have arrived all the same. It can be repeated safely with the same ids: a submit is idempotent
+/// by its task's id, and the other commands by their own `id`.
 public final class ReelhaulClient: Sendable {
   private let producer: KafkaProducer
   private let topic: String
@@ -53,6 +56,8 @@ public final class ReelhaulClient: Sendable {
     self.init(producer: try KafkaProducer(configuration), topic: topic, source: source)
   }
 
+  /// Submits a task as it is: a wrong one is refused by the fleet. ``TaskSpec/validate()`` finds most
+  /// mistakes before.
   public func submit(_ task: TaskSpec) async throws(ReelhaulClientError) {
     try await send([.submit(task)])
   }
@@ -62,23 +67,42 @@ public final class ReelhaulClient: Sendable {
     try await send(tasks.map(Command.submit))
   }
 
-  public func pause(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .pause) }
-  public func resume(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .resume) }
-  public func cancel(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .cancel) }
+  /// - Parameter id: the command's own, as for those below. A repetition with the same id changes nothing.
+  public func pause(_ task: UniqueID, id: UniqueID = .make()) async throws(ReelhaulClientError) {
+    try await control(task, .pause, id)
+  }
+
+  public func resume(_ task: UniqueID, id: UniqueID = .make()) async throws(ReelhaulClientError) {
+    try await control(task, .resume, id)
+  }
+
+  public func cancel(_ task: UniqueID, id: UniqueID = .make()) async throws(ReelhaulClientError) {
+    try await control(task, .cancel, id)
+  }
+
   /// Queues a failed or canceled task again.
-  public func retry(_ task: UniqueID) async throws(ReelhaulClientError) { try await control(task, .retry) }
-  /// Deletes the record of a task that is over; with `files` also the file that it made.
-  public func remove(_ task: UniqueID, files: Bool = false) async throws(ReelhaulClientError) {
-    try await control(task, .remove(files: files))
+  public func retry(_ task: UniqueID, id: UniqueID = .make()) async throws(ReelhaulClientError) {
+    try await control(task, .retry, id)
+  }
+
+  /// Deletes the record of a task that no worker runs; with `files` also the file that it made in a storage.
+  public func remove(
+    _ task: UniqueID, files: Bool = false, id: UniqueID = .make()
+  ) async throws(ReelhaulClientError) {
+    try await control(task, .remove(files: files), id)
   }
 
   /// `priority` is from −1000 to 1000. Higher runs first.
-  public func prioritize(_ task: UniqueID, priority: Int) async throws(ReelhaulClientError) {
-    try await control(task, .prioritize(priority))
+  public func prioritize(
+    _ task: UniqueID, priority: Int, id: UniqueID = .make()
+  ) async throws(ReelhaulClientError) {
+    try await control(task, .prioritize(priority), id)
   }
 
-  private func control(_ task: UniqueID, _ action: ControlAction) async throws(ReelhaulClientError) {
-    try await send([.control(Command.Control(id: .make(), taskID: task, action: action))])
+  private func control(
+    _ task: UniqueID, _ action: ControlAction, _ id: UniqueID
+  ) async throws(ReelhaulClientError) {
+    try await send([.control(Command.Control(id: id, taskID: task, action: action))])
   }
 
   /// Sends commands in order. The error names the commands that were not acknowledged.

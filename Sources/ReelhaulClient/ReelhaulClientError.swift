@@ -9,7 +9,8 @@ public struct ReelhaulClientError: Error, Hashable, Sendable, CustomStringConver
   public let isRetryable: Bool
   /// The client will never work again. Make a new one.
   public let isFatal: Bool
-  /// Indices of the commands that were not acknowledged. They may still have arrived; sending them again is safe.
+  /// Indices of the commands that were not acknowledged. They may still have arrived. Sending them again with
+  /// the same ids is safe.
   public let failures: [Int]
 
   init(_ error: KafkaError, failures: [Int] = []) {

@@ -14,12 +14,13 @@ import Testing
     let client = try ReelhaulClient.connect(bootstrap: broker.bootstrap, topicPrefix: "x.", source: "/test")
     let task = TaskSpec(id: .make(), kind: .download, source: "https://example.com/a.mp4", priority: 3)
     try await client.submit([task])
-    try await client.pause(task.id)
-    try await client.resume(task.id)
-    try await client.prioritize(task.id, priority: -7)
-    try await client.retry(task.id)
-    try await client.cancel(task.id)
-    try await client.remove(task.id)
+    let ids = (0..<6).map { _ in UniqueID.make() }
+    try await client.pause(task.id, id: ids[0])
+    try await client.resume(task.id, id: ids[1])
+    try await client.prioritize(task.id, priority: -7, id: ids[2])
+    try await client.retry(task.id, id: ids[3])
+    try await client.cancel(task.id, id: ids[4])
+    try await client.remove(task.id, id: ids[5])
 
     var records: [KafkaRecord] = []
     while records.count < 7, let next = try await reader.next() { records += next }
@@ -33,6 +34,12 @@ import Testing
     let submit = try #require(records.first).headers.map { ($0.name, String(decoding: $0.value, as: UTF8.self)) }
     let headers = Dictionary(uniqueKeysWithValues: submit)
     #expect(headers["ce_id"] == task.id.description)
+    // A command that is sent again with its id changes nothing.
+    for (record, id) in zip(records.dropFirst(), ids) {
+      let value = String(decoding: record.value ?? [], as: UTF8.self)
+      #expect(value.contains(#""id":"\#(id)""#), "\(value)")
+      #expect(record.headers.contains(KafkaHeader("ce_id", id.description)))
+    }
     #expect(headers["ce_source"] == "/test")
     #expect(headers["ce_time"].flatMap(Timestamp.init) != nil)
     #expect(headers["content-type"] == "application/json")
