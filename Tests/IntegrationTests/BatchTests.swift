@@ -16,9 +16,10 @@ import Testing
     var commands: Int
   }
 
-  /// Runs `reelhaul batch` with `lines` from a file or a pipe.
+  /// Runs `reelhaul batch` with `lines` from a file or a pipe, or as `script` says.
   private func batch(
-    _ lines: [String], piped: Bool = false, _ options: [String] = [], environment: [String: String] = [:]
+    _ lines: [String], piped: Bool = false, script: String? = nil, _ options: [String] = [],
+    environment: [String: String] = [:]
   ) async throws -> Outcome {
     let directory = try TemporaryDirectory(prefix: "reelhaul-batch")
     let plan = TopicPlan(prefix: "batch.", partitions: 4)
@@ -31,11 +32,8 @@ import Testing
     child.stdout = "\(directory.path)/out"
     child.stderr = child.stdout
     let command = [TestFleet.binary, "batch"] + options
-    let process =
-      piped
-      ? try ChildProcess(
-        "/bin/sh", ["-c", "file=$1; shift; cat \"$file\" | \"$@\" -", "sh", "\(directory.path)/lines"] + command, child)
-      : try ChildProcess(command[0], Array(command[1...]) + ["\(directory.path)/lines"], child)
+    let script = "file=$1; shift; " + (script ?? (piped ? #"cat "$file" | "$@" -"# : #"exec "$@" "$file""#))
+    let process = try ChildProcess("bash", ["-c", script, "bash", "\(directory.path)/lines"] + command, child)
     let status = await process.wait()
     let reader = try await KafkaReader.open(
       KafkaConfiguration(bootstrap: broker.bootstrap), topics: [plan.commands], from: .beginning)
@@ -98,6 +96,17 @@ import Testing
     #expect(outcome.output.matches(of: /line [14]: its id is [0-9a-f-]{36}\n/).count == 2, "\(outcome.output)")
     #expect(outcome.output.contains("line 5: its id is \(id)\n"), "\(outcome.output)")
     #expect(outcome.commands == 2)
+  }
+
+  @Test(
+    "batch sends all lines even if nobody reads their ids, or if these cannot be written",
+    arguments: [(#""$@" "$file" | head -n 1; exit ${PIPESTATUS[0]}"#, 0), (#""$@" "$file" >/dev/full"#, 1)]
+      as [(String, Int32)])
+  func sendsAllWhoeverReads(_ script: String, _ code: Int32) async throws {
+    let outcome = try await batch(Array(repeating: Self.good, count: 20_000), script: script)
+    #expect(outcome.commands == 20_000)
+    #expect(outcome.status == .exited(code))
+    #expect(outcome.output.contains("No space left on device") == (code == 1), "\(outcome.output)")
   }
 
   @Test("batch names the address that does not answer, and the reason")

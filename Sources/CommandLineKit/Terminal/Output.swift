@@ -19,13 +19,14 @@ package struct Output: Sendable {
 
   /// Writes all of `text`, and waits while a pipe is full. With ``endsOnFailure`` the process ends silently if the
   /// reader of a pipe is gone, as with SIGPIPE, and with 1 if a result cannot be written (a full disk). Otherwise the
-  /// rest of the text is dropped.
+  /// rest of the text is dropped, and the answer says why.
   package func write(_ text: String) {
     var text = text
-    text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+    text.withUTF8 { _ = write(UnsafeRawBufferPointer($0)) }
   }
 
-  package func write(_ bytes: UnsafeRawBufferPointer) {
+  @discardableResult
+  package func write(_ bytes: UnsafeRawBufferPointer) -> SystemError? {
     var rest = bytes
     while !rest.isEmpty {
       let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
@@ -34,13 +35,15 @@ package struct Output: Sendable {
       } else if errno == EAGAIN {
         StandardStream.wait(for: POLLOUT, at: descriptor)
       } else if errno != EINTR {
-        guard endsOnFailure else { return }
+        let error = SystemError.last("write to standard output")
+        guard endsOnFailure else { return error }
         // SIGPIPE is ignored because of sockets, so the process raises it here.
-        if errno == EPIPE { ProgramEnd.raise(SIGPIPE) }
-        Output.error.line("error: \(SystemError.last("write to standard output"))")
+        if error.errno == EPIPE { ProgramEnd.raise(SIGPIPE) }
+        Output.error.line("error: \(error)")
         ProgramEnd.exit(1)
       }
     }
+    return nil
   }
 
   package func line(_ text: String = "") {
@@ -50,7 +53,7 @@ package struct Output: Sendable {
   /// One JSON value and a line break.
   package func document(_ body: (inout JSONWriter) -> Void) {
     let bytes = JSONWriter.write(capacity: 4096, body) + [UInt8(ascii: "\n")]
-    bytes.withUnsafeBytes { write($0) }
+    bytes.withUnsafeBytes { _ = write($0) }
   }
 
   /// A JSON array of `elements` and a line break.

@@ -1,5 +1,7 @@
 import CommandLineKit
+import Glibc
 import ReelhaulClient
+import ReelhaulSystem
 import TaskCore
 import WorkerOptions
 
@@ -14,6 +16,7 @@ struct BatchRun {
 
   private struct Acknowledgement {
     var sent: Int
+    var unprinted: SystemError?
     var failure: ReelhaulClientError?
   }
 
@@ -25,9 +28,14 @@ struct BatchRun {
   private var failure: (any Error)?
   private(set) var sent = 0
   private(set) var bad = 0
+  /// Why ids could not be printed, unless their reader has gone: whoever pipes them to `head` has enough of them.
+  private(set) var unprinted: SystemError?
 
   init(_ client: ReelhaulClient, _ context: Context, isStrict: Bool) {
     self.client = client
+    var context = context
+    // All lines are sent, whoever reads the ids.
+    context.console.output.endsOnFailure = false
     self.context = context
     self.isStrict = isStrict
   }
@@ -72,7 +80,7 @@ struct BatchRun {
         let failure = await Self.failure(of: pending)
         // Ids are printed in the order of their lines.
         _ = await last?.value
-        Self.print(commands.map(\.taskID), without: failure?.failures ?? [], context)
+        let unprinted = Self.print(commands.map(\.taskID), without: failure?.failures ?? [], context)
         if let failure {
           let lines = LineRanges(failure.failures.map { numbers[$0] })
           context.note("\(lines): not acknowledged by Kafka: \(failure)")
@@ -80,7 +88,8 @@ struct BatchRun {
             context.note("line \(numbers[index]): its id is \(commands[index].id)")
           }
         }
-        return Acknowledgement(sent: commands.count - (failure?.failures.count ?? 0), failure: failure)
+        return Acknowledgement(
+          sent: commands.count - (failure?.failures.count ?? 0), unprinted: unprinted, failure: failure)
       })
   }
 
@@ -93,7 +102,9 @@ struct BatchRun {
     }
   }
 
-  private nonisolated static func print(_ ids: [UniqueID], without failures: [Int], _ context: Context) {
+  private nonisolated static func print(
+    _ ids: [UniqueID], without failures: [Int], _ context: Context
+  ) -> SystemError? {
     var failures = failures[...]
     var bytes: [UInt8] = []
     bytes.reserveCapacity(ids.count * 37)
@@ -105,12 +116,13 @@ struct BatchRun {
         bytes.append(UInt8(ascii: "\n"))
       }
     }
-    bytes.withUnsafeBytes { context.output.write($0) }
+    return bytes.withUnsafeBytes { context.output.write($0) }
   }
 
   private mutating func settleFirst() async {
     let acknowledgement = await onTheWay.removeFirst().value
     sent += acknowledgement.sent
+    if acknowledgement.unprinted?.errno != EPIPE { unprinted = unprinted ?? acknowledgement.unprinted }
     failure = failure ?? acknowledgement.failure
   }
 }

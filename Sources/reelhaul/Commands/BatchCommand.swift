@@ -27,7 +27,7 @@ extension Subcommand {
         Example("reelhaul batch tasks.jsonl", "Submit a file of tasks"),
         Example(#"echo '{"source":"https://example.com/a.mp4"}' | reelhaul batch -"#, "One task is enough"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { @MainActor context in
     let input = try BatchInput(context.arguments.positionals[0])
     // A broker that dies is replaced within seconds, so a batch waits. A broker that never answered is reported at
@@ -42,6 +42,9 @@ extension Subcommand {
       throw error
     }
     await client.close()
+    if let error = run.unprinted {
+      throw CommandFailure(.failed, "the lines were sent, but not all of their ids could be printed: \(error)")
+    }
     guard run.bad == 0 else {
       throw CommandFailure(
         .usage,
