@@ -14,8 +14,8 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     switch self {
     case .done: "done"
     case .failed: "a task failed or was canceled, or the work could not be done"
-    case .usage: "the command line, a setting or an input line is wrong"
-    case .unreachable: "Kafka or PostgreSQL cannot be reached, or is not set up"
+    case .usage: "the command line, a setting or an input line is wrong, or a setting is missing"
+    case .unreachable: "Kafka or PostgreSQL cannot be reached, or lacks its topics or schema"
     case .notFound: "there is no such task, worker, token or dead letter"
     case .refused: "the task's state does not allow it"
     }

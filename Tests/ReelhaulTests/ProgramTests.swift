@@ -1,5 +1,6 @@
 import CommandLineKit
 import TaskCore
+import TestKit
 import Testing
 import WorkerOptions
 
@@ -69,6 +70,13 @@ import WorkerOptions
       }
       #expect(error?.message == "ACTION must be \(action), not \"foo\"")
     }
+  }
+
+  @Test("the README lists the exit codes as the help does", arguments: ExitCode.allCases)
+  func readmeListsExitCodes(_ code: ExitCode) throws {
+    let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+    let file = String(decoding: try TestFleet.contents("\(root)/README.md"), as: UTF8.self)
+    #expect(file.contains("\n| \(code.rawValue) | \(code.meaning)"))
   }
 
   @Test("completions offer the names of brokers", arguments: CompletionScript.Shell.allCases)
