@@ -2,6 +2,15 @@ import TaskCore
 import TaskStore
 
 extension MemoryState {
+  /// What the queue is owed, and what it has had too much, are numbers of tasks, and stay.
+  mutating func setWeight(_ name: String, _ weight: Double) {
+    var queue = queues[name] ?? Queue()
+    let ratio = queue.weight / weight
+    queue.tag = queue.isIdle ? queue.tag * ratio : virtualTime + (queue.tag - virtualTime) * ratio
+    queue.weight = weight
+    queues[name] = queue
+  }
+
   mutating func claim(_ worker: WorkerID, limit: Int, call: Int64) -> [Claim] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     guard call > owner.claimCall else {

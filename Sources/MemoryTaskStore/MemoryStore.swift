@@ -140,7 +140,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {
-    transaction { $0.queues[queue, default: MemoryState.Queue()].weight = weight }
+    transaction { $0.setWeight(queue, weight) }
   }
 
   package func limits() async throws -> [LimitUse] {

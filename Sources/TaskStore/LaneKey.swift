@@ -33,7 +33,8 @@ package struct LaneKey: Hashable, Sendable {
     }
   }
 
-  private static func host(of url: WebURL) -> String {
+  /// A name with a last dot is the same host.
+  static func host(of url: WebURL) -> String {
     url.host.last == "." ? String(url.host.dropLast()) : url.host
   }
 

@@ -22,7 +22,7 @@ package enum LimitScope: String, Sendable, CaseIterable {
         throw InvalidLimit(
           "a host is a name or an address such as example.org, without scheme and port, not \"\(name)\"")
       }
-      return url.host
+      return LaneKey.host(of: url)
     case .storage:
       guard StorageURL.isRootName(name) else {
         throw InvalidLimit("a storage is the NAME in storage://NAME/PATH, not \"\(name)\"")

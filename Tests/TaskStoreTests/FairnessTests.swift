@@ -21,6 +21,23 @@ import Testing
     }
   }
 
+  @Test("a queue that gets a larger weight has its new share at once", arguments: StoreKind.allCases)
+  func aLargerWeight(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      try await fixture.store.setWeight(queue: "slow", to: 0.01)
+      _ = try await fixture.store.apply((0..<300).flatMap { _ in ["slow", "busy"].map { .submit(.noop(queue: $0)) } })
+      var slow = 0
+      while slow == 0 {
+        slow = try await fixture.store.claim(worker, limit: 1).count { $0.spec.queue == "slow" }
+      }
+      // It has just had a task, and would wait for a hundred of the other.
+      try await fixture.store.setWeight(queue: "slow", to: 1)
+      let claims = try await fixture.store.claim(worker, limit: 20)
+      #expect((9...11).contains(claims.count { $0.spec.queue == "slow" }), "\(claims.map(\.spec.queue))")
+    }
+  }
+
   @Test("a small queue does not wait for a big one", arguments: StoreKind.allCases)
   func aSmallQueueDoesNotWaitForABigOne(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

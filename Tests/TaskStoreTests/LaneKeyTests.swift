@@ -19,4 +19,8 @@ import Testing
     let lane = LaneKey(TaskSpec(id: .random(), kind: .copy, source: source, destination: destination))
     #expect(lane.host == host && lane.storages == storages)
   }
+
+  @Test("a limit of a host is for the lanes of that host, also if its name has a last dot") func limitedHost() throws {
+    for name in ["Example.org.", "example.org"] { #expect(try LimitScope.host.checked(name) == "example.org") }
+  }
 }

@@ -5,6 +5,23 @@ import Testing
 
 /// Leases, fencing, checkpoints and the ends of runs.
 @Suite struct RunTests {
+  @Test("of two results of one run in a batch the first counts", arguments: StoreKind.allCases)
+  func twoResults(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      _ = try await fixture.store.apply((0..<100).map { _ in .submit(.noop()) })
+      let claims = try await fixture.store.claim(worker, limit: 100)
+      let ends = [
+        Settlement.Outcome.succeeded(sha256: nil, bytes: 1), .released(reason: nil, delay: .zero),
+      ].flatMap { outcome in
+        claims.map { Settlement(taskID: $0.spec.id, epoch: $0.epoch, outcome: outcome) }
+      }
+      #expect(try await fixture.store.settle(ends).allSatisfy(\.self))
+      let tasks = try await fixture.store.tasks(claims.map(\.spec.id))
+      #expect(tasks.count == 100 && tasks.values.allSatisfy { $0.state == .succeeded })
+    }
+  }
+
   @Test("a run goes from claim to success with its events", arguments: StoreKind.allCases)
   func aRunFromClaimToSuccess(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -181,11 +181,17 @@ begin
   perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
 end $$;
 
--- Sets a queue's share among queues whose tasks have equal priority.
+-- Sets a queue's share among queues whose tasks have equal priority. What it is owed, and what it has had too much, are
+-- numbers of tasks, and stay: its tag is as far from the virtual time as they are long with the new weight.
 create function set_weight(queue_name text, new_weight float8) returns void language plpgsql as $$
+declare
+  v float8;
 begin
   perform pass_gate();
   perform ensure_buckets(array['queue'], array[queue_name]);
-  update queue set weight = new_weight
+  select max(start) into v from queue;
+  update queue
+     set weight = new_weight,
+         tag = case when cursor_lane < 0 then tag * weight / new_weight else v + (tag - v) * weight / new_weight end
    where id = (select id from bucket where scope = 'queue' and name = queue_name);
 end $$;

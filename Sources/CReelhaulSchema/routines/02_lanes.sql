@@ -32,12 +32,29 @@ begin
    where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
 end $$;
 
+-- The ids of what these keys of lanes name, in their order; nulls for what is not there.
+create function lane_keys(
+  ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
+) returns table (ordinal bigint, rank smallint, queue_id int, kind_id int, host_id int, storage_id int, source_storage_id int)
+language sql stable as $$
+  select u.ordinal, u.rank,
+         (select id from bucket where scope = 'queue' and name = u.queue),
+         (select id from bucket where scope = 'kind' and name = u.kind),
+         (select id from bucket where scope = 'host' and name = u.host),
+         (select id from bucket where scope = 'storage' and name = u.storage),
+         case u.source_storage when '' then 0
+           else (select id from bucket where scope = 'storage' and name = u.source_storage) end
+    from unnest(ranks, queues, kinds, hosts, storages, source_storages)
+         with ordinality u(rank, queue, kind, host, storage, source_storage, ordinal)
+$$;
+
 -- Returns the lanes for these keys, in the order of the keys; creates missing ones.
 --
 -- This and all functions of the hot paths are planned `by_index`: 99_plans.sql says what that is. Where a vacuum has just
 -- found such a table empty, a plan would rather read all of an index, in its order, than look up key by key. So joins by
--- key are written `= any(array[key])`, which serves as the condition of an index and as nothing else, and
--- `exists (… offset 0)` stays a lookup per row.
+-- key are written `= any(array[key])`, which serves as the condition of an index and as nothing else, and subqueries with
+-- `offset 0` stay lookups per row, by all columns of a key. A table that grows before it is analyzed for the first time
+-- needs that, too: thousands of hosts may come in the first minute.
 create function lane_ids(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
 ) returns int[]
@@ -47,17 +64,12 @@ declare
   tries int := 0;
 begin
   loop
-    select array_agg(l.id order by u.ordinal) into ids
-      from unnest(ranks, queues, kinds, hosts, storages, source_storages)
-           with ordinality u(rank, queue, kind, host, storage, source_storage, ordinal)
-      left join bucket q on q.scope = 'queue' and q.name = u.queue
-      left join bucket k on k.scope = 'kind' and k.name = u.kind
-      left join bucket h on h.scope = 'host' and h.name = u.host
-      left join bucket s on s.scope = 'storage' and s.name = u.storage
-      left join bucket o on o.scope = 'storage' and o.name = u.source_storage and u.source_storage <> ''
-      left join lane l
-        on (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id)
-         = (u.rank, q.id, k.id, h.id, s.id, case u.source_storage when '' then 0 else o.id end);
+    select array_agg(l.id order by k.ordinal) into ids
+      from lane_keys(ranks, queues, kinds, hosts, storages, source_storages) k
+      left join lateral (
+        select id from lane
+         where (rank, queue_id, kind_id, host_id, storage_id, source_storage_id)
+             = (k.rank, k.queue_id, k.kind_id, k.host_id, k.storage_id, k.source_storage_id) offset 0) l on true;
     if array_position(ids, null) is null then
       return ids;
     end if;
@@ -73,17 +85,12 @@ begin
         || array_fill('storage'::text, array[cardinality(array_remove(source_storages, ''))]),
       queues || kinds || hosts || storages || array_remove(source_storages, ''));
     insert into lane (rank, queue_id, kind_id, host_id, storage_id, source_storage_id)
-    select u.rank, q.id, k.id, h.id, s.id, coalesce(o.id, 0)
-      from unnest(ranks, queues, kinds, hosts, storages, source_storages)
-           u(rank, queue, kind, host, storage, source_storage)
-      join bucket q on q.scope = 'queue' and q.name = u.queue
-      join bucket k on k.scope = 'kind' and k.name = u.kind
-      join bucket h on h.scope = 'host' and h.name = u.host
-      join bucket s on s.scope = 'storage' and s.name = u.storage
-      left join bucket o on o.scope = 'storage' and o.name = u.source_storage and u.source_storage <> ''
-     where not exists (select from lane l
-                        where (l.rank, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id)
-                            = (u.rank, q.id, k.id, h.id, s.id, coalesce(o.id, 0)))
+    select k.rank, k.queue_id, k.kind_id, k.host_id, k.storage_id, k.source_storage_id
+      from lane_keys(ranks, queues, kinds, hosts, storages, source_storages) k
+     where not exists (
+       select from lane
+        where (rank, queue_id, kind_id, host_id, storage_id, source_storage_id)
+            = (k.rank, k.queue_id, k.kind_id, k.host_id, k.storage_id, k.source_storage_id) offset 0)
         on conflict do nothing;
   end loop;
 end $$;

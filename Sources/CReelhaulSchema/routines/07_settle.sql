@@ -254,10 +254,11 @@ begin
                    and coalesce(sum(pg_column_size(u.output)), 0) <= bytes_in_events()
               then min(r.worker_id) end plain_worker
     into f
-    from (select * from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, outputs, codes, messages,
-                               classes, retry_afters)
-                        u(id, epoch, outcome, delay, digest, size, output, code, message, class, retry_after)
-           order by id) u
+    from (select distinct on (id, epoch) *  -- of two for one run, the first counts
+            from unnest(ids, epochs, outcomes, delay_microseconds, digests, sizes, outputs, codes, messages, classes,
+                        retry_afters)
+                 with ordinality u(id, epoch, outcome, delay, digest, size, output, code, message, class, retry_after, n)
+           order by id, epoch, n) u
    cross join lateral (
      select ctid tuple, worker_id from run where task_id = u.id and epoch = u.epoch for update) r;
 

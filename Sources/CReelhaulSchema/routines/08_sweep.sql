@@ -7,10 +7,12 @@ create view unused_lane as
      and not exists (select from run r join task t on t.id = r.task_id where t.lane_id = l.id)
      and not exists (select from delayed d join task t on t.id = d.task_id where t.lane_id = l.id);
 
--- Deletes up to 10,000 unused lanes. Claims do not wait for it. A submit waits only if it uses such a lane again,
+-- Switches up to 10,000 empty lanes off, and deletes up to 10,000 unused ones. A claim does not look at the lanes of what no
+-- worker has or what has no place, and so does not switch them off when their tasks were withdrawn. Claims do not wait for it. A submit waits only if it uses such a lane again,
 -- because looking at a million delayed tasks takes seconds.
 create function tidy_lanes() returns void language plpgsql as $$
 declare
+  dry    int[];
   unused int[];
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
@@ -21,8 +23,15 @@ begin
   update lane set head = 0, ready = true
    where id in (select id from lane where head > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
                  order by id for no key update skip locked);
-  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
   -- Locks first (a transaction that puts a task into a lane holds KEY SHARE), then looks again with a new snapshot.
+  select array_agg(id) into dry
+    from (select id from lane l
+           where ready and not exists (select from ready r where r.lane_id = l.id) limit 10000
+             for update skip locked) locked;
+  update lane l set ready = false
+   where id = any(dry) and not exists (select from ready r where r.lane_id = l.id);
+  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
+  -- As above.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
   if unused is not null then
     select array_agg(id) into unused from unused_lane where id = any(unused);

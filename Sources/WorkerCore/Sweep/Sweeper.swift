@@ -14,9 +14,13 @@ package actor Sweeper {
   private let onReady: @Sendable () async -> Void
   /// How many workers the last sweep found.
   private var workers = 1
+  /// Whether more tasks may be due than the last sweep has woken.
+  private var isBehind = false
   private var outage = Outage()
   private var tidiesAt = BootInstant.now + pause
 
+  /// If a sweep of the store wakes so many tasks, more may be due: it takes 5,000 at most.
+  private static let many = 1_000
   /// The longest mean pause: the other workers may end at once.
   private static let longest = Duration.seconds(4)
 
@@ -42,7 +46,7 @@ package actor Sweeper {
     while !Task.isCancelled {
       do {
         let share = min(interval * Double(max(2, workers)) / 2, max(interval, Self.longest))
-        try await loop.sleep(for: share * Double.random(in: 0.5...1.5))
+        if !isBehind { try await loop.sleep(for: share * Double.random(in: 0.5...1.5)) }
       } catch {
         return
       }
@@ -55,6 +59,7 @@ package actor Sweeper {
       let result = try await store.sweep()
       outage.recovered()
       workers = result.workers
+      isBehind = result.due >= Self.many
       if result.expired > 0 {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
@@ -63,6 +68,7 @@ package actor Sweeper {
       tidiesAt = .now + Self.pause * Double(max(1, workers))
       try await store.tidy()
     } catch {
+      isBehind = false
       // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
