@@ -32,6 +32,35 @@ import Testing
     }
   }
 
+  @Test("an operation of a newer program is left to it, and keeps no other one from being driven")
+  func operationsOfNewerPrograms() async throws {
+    try await withPostgresStore { store, pool in
+      func create(_ id: UniqueID) async throws {
+        _ = try await store.createOperation(
+          TaskOperation(
+            id: id, action: .cancel, selection: .filter(OperationFilter()), actor: nil,
+            createdAt: Timestamp(microseconds: 0)))
+      }
+      let (newer, ours) = ([UniqueID.random(), .random()], UniqueID.random())
+      for id in newer { try await create(id) }
+      for (id, filter) in zip(newer, [#"{"state":["paused"],"size":"1GiB"}"#, #"{"state":["dormant"]}"#]) {
+        _ = try await pool.query(
+          "update operation set filter = $2 where id = $1", .uuid(id.high, id.low), .json(Array(filter.utf8)))
+      }
+      try await create(ours)
+      let driver = UniqueID.random()
+      for _ in 0..<2 {
+        let taken = try await store.takeOperations(driver, seconds: 15, limit: 1, only: nil)
+        #expect(taken.map(\.id) == [ours])
+        let held = try await pool.query("select id from operation where driver is not null").values { try $0.uuid() }
+        #expect(held.map { UniqueID(high: $0.high, low: $0.low) } == [ours])
+      }
+      #expect(try await store.takeOperations(driver, seconds: 15, limit: 8, only: newer[0]).isEmpty)
+      #expect(try await store.operations(limit: 10).map(\.id) == [ours])
+      await #expect(throws: StoreError.self) { try await store.operation(newer[0]) }
+    }
+  }
+
   /// Events with large tasks are read a few at a time, each once and in order.
   @Test("events with large tasks are read a few at a time, each once and in order")
   func eventsAreCutToWhatMemoryHolds() async throws {

@@ -43,7 +43,8 @@ extension PostgresStore {
 
   package func operations(limit: Int) async throws -> [TaskOperation] {
     try await call {
-      try await pool.query(StoreQueries.operations, .int32(Int32(clamping: limit))).decode(Self.operation)
+      try await pool.query(StoreQueries.operations, .int32(Int32(clamping: limit))).decode(Self.readable)
+        .compactMap { $0.operation }
     }
   }
 
@@ -55,12 +56,28 @@ extension PostgresStore {
   package func takeOperations(
     _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
   ) async throws -> [TaskOperation] {
-    try await call {
-      try await pool.query(
-        StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
-        .int32(Int32(clamping: limit)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
-      ).decode(Self.operation)
+    var taken: [TaskOperation] = []
+    var unreadable: [UniqueID] = []
+    var known = 0
+    // The oldest come first: more are taken, so that those of a newer program keep no other ones from being driven.
+    repeat {
+      known = unreadable.count
+      let most = limit + known
+      let rows = try await call {
+        try await pool.query(
+          StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
+          .int32(Int32(clamping: most)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
+        ).decode(Self.readable)
+      }
+      taken = rows.compactMap { $0.operation }
+      unreadable = rows.filter { $0.operation == nil }.map(\.id)
+    } while unreadable.count > known
+    guard !unreadable.isEmpty else { return taken }
+    let others = unreadable
+    _ = try await call {
+      try await pool.query(StoreQueries.giveBackOperations, .uuids(others), .uuid(driver.high, driver.low))
     }
+    return taken
   }
 
   package func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk {
@@ -149,6 +166,22 @@ extension PostgresStore {
     }
   }
 
+  /// An operation that a newer program has made may be none that this one can read: then it is nil.
+  private static func readable(
+    _ columns: PostgresColumns
+  ) throws -> (PostgresRow) throws -> (id: UniqueID, operation: TaskOperation?) {
+    let (id, operation) = (try columns["id"], try operation(columns))
+    return { row in
+      do {
+        return (try row.id(id), try operation(row))
+      } catch is DecodingFailure {
+        return (try row.id(id), nil)
+      } catch StoreError.schema {
+        return (try row.id(id), nil)
+      }
+    }
+  }
+
   private static func operation(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskOperation {
     let (id, action, priority) = (try columns["id"], try columns["action"], try columns["priority"])
     let (files, filter, ids) = (try columns["files"], try columns["filter"], try columns["ids"])
@@ -166,8 +199,11 @@ extension PostgresStore {
       else { throw StoreError.schema("the database knows an operation “\(name)”, which this program does not") }
       var selection = TaskOperation.Selection.filter(OperationFilter())
       if let filter = try row[filter]?.bytes() {
+        // Without a condition that it does not know, it would select more tasks than it should.
         selection = .filter(
-          try JSONReader.read(filter) { reader throws(DecodingFailure) in try OperationFilter(from: &reader) })
+          try JSONReader.read(filter, refusingUnknownNames: true) { reader throws(DecodingFailure) in
+            try OperationFilter(from: &reader)
+          })
       } else {
         selection = .ids(try row.ids(ids))
       }
@@ -221,6 +257,8 @@ extension StoreQueries {
     "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
   static let takeOperations = PostgresStatement(
     "select \(operationColumns) from take_operations($1, $2, $3, $4) order by created_at, id", writes: true)
+  static let giveBackOperations = PostgresStatement(
+    "update operation set driver = null, lease_until = '-infinity' where id = any($1) and driver = $2", writes: true)
   static let findTasks = PostgresStatement(
     """
     select d.id, d.state from task_documents($1) d
