@@ -73,6 +73,35 @@ import Testing
     #expect(read.metadata == ["a": "ü"])
   }
 
+  private func stored(
+    _ json: String, to destination: String = "s3://films/a", refusingUnknownNames: Bool = true
+  ) throws(TaskFailure) -> UploadParameters {
+    let spec = TaskSpec(
+      id: UniqueID(high: 1, low: 2), kind: .upload, source: "storage://default/a", destination: destination,
+      parameters: Array(json.utf8))
+    return try UploadParameters(stored: spec, refusingUnknownNames: refusingUnknownNames)
+  }
+
+  @Test("a stored task keeps what an earlier version took, with parts of today's sizes")
+  func storedByEarlierVersions() throws {
+    let read = try stored(#"{"partSize":5368709120,"metadata":{"a":"ü"}}"#)
+    #expect(read.partSize == 1 << 30 && read.metadata == ["a": "ü"])
+    #expect(try stored(#"{"partSize":8388608}"#).partSize == 8 << 20)
+    #expect(try stored(#"{"partSize":1}"#, to: "tus+https://a/files").partSize == 64 << 10)
+    #expect(throws: InvalidTask.self) { try parameters(#"{"partSize":1073741825}"#) }
+  }
+
+  @Test("a name that a newer version has stored waits for its workers, but not in a clean-up; a wrong value fails")
+  func storedByNewerVersions() throws {
+    let json = #"{"acl":"private","checksum":"none"}"#
+    let unknown = #expect(throws: TaskFailure.self) { try stored(json) }
+    #expect(unknown?.code == .specUnreadable && unknown?.class == .wait)
+    #expect(unknown?.message.contains("parameters.acl") == true)
+    #expect(try stored(json, refusingUnknownNames: false).checksum == UploadParameters.Checksum.none)
+    let wrong = #expect(throws: TaskFailure.self) { try stored(#"{"checksum":"md5"}"#) }
+    #expect(wrong?.code == .parametersInvalid && wrong?.class == .fail)
+  }
+
   @Test("metadata of exactly the limit is taken")
   func takesTheLimit() throws {
     _ = try parameters(#"{"metadata":{"a":"\#(String(repeating: "x", count: 2047))"}}"#)

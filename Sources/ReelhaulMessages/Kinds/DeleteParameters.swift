@@ -9,7 +9,17 @@ package struct DeleteParameters: Hashable, Sendable {
 
   /// The parameters of a delete, checked, also against what it deletes. Errors name the field.
   package init(_ spec: TaskSpec) throws(InvalidTask) {
-    if let json = spec.parameters { isRecursive = try Self.isRecursive(json) }
+    do throws(DecodingFailure) { try read(spec) } catch { throw InvalidTask(error) }
+    try check(spec)
+  }
+
+  /// Those of a task that runs, which may have been submitted by another version.
+  package init(stored spec: TaskSpec) throws(TaskFailure) {
+    do throws(DecodingFailure) { try read(spec) } catch { throw TaskFailure(error) }
+    do throws(InvalidTask) { try check(spec) } catch { throw TaskFailure(error) }
+  }
+
+  private func check(_ spec: TaskSpec) throws(InvalidTask) {
     switch try? ResourceURL(spec.source) {
     case .s3(let object) where object.isFolder && !isRecursive:
       throw InvalidTask("source", "its key ends with \"/\", so all objects below it are deleted: this needs recursive")
@@ -21,20 +31,17 @@ package struct DeleteParameters: Hashable, Sendable {
     }
   }
 
-  private static func isRecursive(_ json: [UInt8]) throws(InvalidTask) -> Bool {
-    do throws(DecodingFailure) {
-      return try JSONReader.read(json, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-        var isRecursive = false
-        try reader.object(known: ["recursive"]) { reader, name throws(DecodingFailure) in
-          switch name {
-          case "recursive": isRecursive = try reader.bool()
-          default: try reader.skip()
-          }
+  private mutating func read(_ spec: TaskSpec) throws(DecodingFailure) {
+    guard let json = spec.parameters else { return }
+    isRecursive = try JSONReader.read(json, refusingUnknownNames: true) { reader throws(DecodingFailure) in
+      var isRecursive = false
+      try reader.object(known: ["recursive"]) { reader, name throws(DecodingFailure) in
+        switch name {
+        case "recursive": isRecursive = try reader.bool()
+        default: try reader.skip()
         }
-        return isRecursive
       }
-    } catch {
-      throw InvalidTask(error)
+      return isRecursive
     }
   }
 }

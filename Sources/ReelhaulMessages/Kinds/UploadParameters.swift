@@ -23,6 +23,8 @@ package struct UploadParameters: Hashable, Sendable {
   package static let partSizes: ClosedRange<Int64> = 5 << 20...1 << 30
   /// The same for servers of tus, which have no least part: a request for every few bytes would never end.
   package static let tusPartSizes: ClosedRange<Int64> = 64 << 10...1 << 30
+  /// Earlier versions took parts as large as stores do.
+  private static let mostStored: Int64 = 5 << 30
   /// The most bytes of all names and values of ``metadata`` together.
   package static let metadataLimit = 2 << 10
 
@@ -44,7 +46,7 @@ package struct UploadParameters: Hashable, Sendable {
   /// `parameters.partSize`.
   package init(_ spec: TaskSpec) throws(InvalidTask) {
     self.init()
-    if let json = spec.parameters { try read(json) }
+    do throws(DecodingFailure) { try read(spec, refusingUnknownNames: true) } catch { throw InvalidTask(error) }
     try check(for: spec.destination.flatMap { try? ResourceURL($0) })
     try checkCredential(of: spec)
     guard !spec.headers.contains(where: { $0.name.lowercased() == "content-type" }) else {
@@ -52,23 +54,37 @@ package struct UploadParameters: Hashable, Sendable {
     }
   }
 
-  private mutating func read(_ json: [UInt8]) throws(InvalidTask) {
+  /// Those of a task that was taken: they were checked then, maybe by a version with other limits. A clean-up needs few of
+  /// them, so it can do without those that it does not know.
+  package init(stored spec: TaskSpec, refusingUnknownNames: Bool) throws(TaskFailure) {
+    self.init()
     do throws(DecodingFailure) {
-      self = try JSONReader.read(json, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-        var parameters = UploadParameters()
-        try parameters.read(from: &reader)
-        return parameters
-      }
+      try read(spec, refusingUnknownNames: refusingUnknownNames)
     } catch {
-      throw InvalidTask(error)
+      throw TaskFailure(error)
     }
+    let sizes = Self.partSizes(at: spec.destination.flatMap { try? ResourceURL($0) })
+    partSize = partSize.map { min(max($0, sizes.lowerBound), sizes.upperBound) }
+  }
+
+  private mutating func read(_ spec: TaskSpec, refusingUnknownNames: Bool) throws(DecodingFailure) {
+    guard let json = spec.parameters else { return }
+    self = try JSONReader.read(json, refusingUnknownNames: refusingUnknownNames) { reader throws(DecodingFailure) in
+      var parameters = UploadParameters()
+      try parameters.read(from: &reader)
+      return parameters
+    }
+  }
+
+  private static func partSizes(at destination: ResourceURL?) -> ClosedRange<Int64> {
+    if case .tus = destination { tusPartSizes } else { partSizes }
   }
 
   private mutating func read(from reader: inout JSONReader) throws(DecodingFailure) {
     try reader.object(known: Self.names) { reader, name throws(DecodingFailure) in
       switch name {
       case "method": method = try reader.choice()
-      case "partSize": partSize = try reader.integer(1...Self.partSizes.upperBound)
+      case "partSize": partSize = try reader.integer(1...Self.mostStored)
       case "contentType": contentType = try reader.string()
       case "metadata": metadata = try reader.strings()
       case "storageClass": storageClass = try reader.string()
@@ -152,7 +168,7 @@ extension UploadParameters {
 
   private func checkPartSize(_ destination: ResourceURL?) throws(InvalidTask) {
     guard let partSize, let destination else { return }
-    let sizes = if case .tus = destination { Self.tusPartSizes } else { Self.partSizes }
+    let sizes = Self.partSizes(at: destination)
     guard sizes.contains(partSize) else {
       throw InvalidTask("parameters.partSize", "must be from \(sizes.lowerBound) to \(sizes.upperBound)")
     }

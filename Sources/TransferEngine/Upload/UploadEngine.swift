@@ -17,7 +17,7 @@ package struct UploadEngine: Sendable {
     _ spec: TaskSpec, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger
   ) async -> UploadOutcome {
     do {
-      let parameters = try Self.parameters(of: spec)
+      let parameters = try UploadParameters(stored: spec, refusingUnknownNames: true)
       let (root, open) = try source(of: spec, parameters, pulse: ledger.pulse)
       let secrets = await secrets(of: spec, parameters, root: root)
       let target = try await target(of: spec, parameters, root: root, ledger: ledger)
@@ -39,7 +39,7 @@ package struct UploadEngine: Sendable {
 
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
-    let parameters = try Self.parameters(of: spec)
+    let parameters = try UploadParameters(stored: spec, refusingUnknownNames: false)
     // The source is not read, so its storage need not be here.
     let root = try anyRoot()
     let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
@@ -50,14 +50,6 @@ package struct UploadEngine: Sendable {
         try await target.forget(checkpoint.plan, since: checkpoint.intendedAt)
       }
     }.value
-  }
-
-  private static func parameters(of spec: TaskSpec) throws(TaskFailure) -> UploadParameters {
-    do throws(InvalidTask) {
-      return try UploadParameters(spec)
-    } catch {
-      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
-    }
   }
 
   /// The root on whose loop the upload runs, and what opens the source as it is now.

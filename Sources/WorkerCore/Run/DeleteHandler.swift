@@ -51,11 +51,7 @@ package struct DeleteHandler: KindHandler {
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
-    do throws(InvalidTask) {
-      return (place, try DeleteParameters(spec))
-    } catch {
-      throw TaskFailure(code: .parametersInvalid, message: "\(error)", class: .fail)
-    }
+    return (place, try DeleteParameters(stored: spec))
   }
 
   private func delete(_ place: ResourceURL, _ claim: Claim, _ ledger: RunLedger) async throws -> RunOutcome {
