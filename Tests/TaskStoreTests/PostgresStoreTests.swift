@@ -61,6 +61,15 @@ import Testing
     }
   }
 
+  @Test("functions that a newer program has made end a program, as newer migrations do")
+  func newerFunctions() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.query("update schema_routines set revision = revision + 1, checksum = checksum + 1")
+      let error = await #expect(throws: StoreError.self) { try await store.bind(topicPrefix: "reelhaul") }
+      #expect(error?.isFinal == true && error?.description.contains("upgrade this one") == true)
+    }
+  }
+
   /// Events with large tasks are read a few at a time, each once and in order.
   @Test("events with large tasks are read a few at a time, each once and in order")
   func eventsAreCutToWhatMemoryHolds() async throws {

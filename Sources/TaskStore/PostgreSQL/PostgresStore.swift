@@ -54,6 +54,7 @@ package final class PostgresStore: TaskStore {
       throw StoreError.otherSchema("\(error)")
     }
     guard !plan.isUpToDate else { return }
+    if plan.newerRevision != nil { throw StoreError.otherSchema(plan.need) }
     throw StoreError.schema(plan.need)
   }
 
