@@ -46,6 +46,9 @@ struct CommandFailure: Error {
       self.init(
         .failed, "\(error)",
         hint: "Upgrade this program. To go back to it, stop newer workers, then use 'reelhaul migrate --downgrade'.")
+    case MigrationError.newerSchema:
+      self.init(
+        .failed, "\(error)", hint: "Upgrade this program. 'reelhaul migrate --downgrade' cannot undo migrations.")
     case let error as MigrationError:
       self.init(.failed, "\(error)", hint: StoreError.otherSchema("\(error)").advice)
     case let error as ReelhaulClientError: self.init(error.description, isRetriable: error.isRetryable, kafka)

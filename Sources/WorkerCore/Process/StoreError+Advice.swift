@@ -5,7 +5,10 @@ extension StoreError {
   package var advice: String? {
     switch self {
     case .otherSchema:
-      "Use the program that made the schema, or another database or schema (with 'up', another --data-dir)."
+      """
+      If the schema is a newer one, upgrade this program. If it is another program's, use another database or schema \
+      (with 'up', another --data-dir).
+      """
     case .otherFleet:
       """
       Correct REELHAUL_TOPIC_PREFIX (--topic-prefix), or give this fleet a database or a schema of its own. \
