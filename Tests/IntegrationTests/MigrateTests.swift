@@ -64,13 +64,15 @@ import Testing
 
     let newer = "insert into schema_history (number, name, checksum) values (1000, 'later', 0)"
     let foreign = "drop table schema_history cascade; create table schema_history (version int)"
-    for (change, word) in [(newer, "upgrade the program"), (foreign, "belongs to another program")] {
+    for (change, reason, advice) in [
+      (newer, "upgrade the program", "pgrade this program"),
+      (foreign, "belongs to another program", "another database or schema"),
+    ] {
       try await fleet.pool.withConnection { _ = try await $0.script(change) }
       for (words, code) in [(["worker"], 2 as Int32), (["migrate"], 1), (["doctor"], 1)] {
         let refused = try await fleet.run(words)
         #expect(refused.status == .exited(code), "\(words): \(refused.output)")
-        #expect(
-          refused.output.contains(word) && refused.output.contains("another database or schema"), "\(refused.output)")
+        #expect(refused.output.contains(reason) && refused.output.contains(advice), "\(refused.output)")
       }
     }
     await fleet.stop()
