@@ -7,9 +7,9 @@ create view unused_lane as
      and not exists (select from run r join task t on t.id = r.task_id where t.lane_id = l.id)
      and not exists (select from delayed d join task t on t.id = d.task_id where t.lane_id = l.id);
 
--- Switches up to 10,000 empty lanes off, and deletes up to 10,000 unused ones. A claim does not look at the lanes of what no
--- worker has or what has no place, and so does not switch them off when their tasks were withdrawn. Claims do not wait for it. A submit waits only if it uses such a lane again,
--- because looking at a million delayed tasks takes seconds.
+-- Switches up to 10,000 empty lanes off, and deletes up to 10,000 unused ones. A claim does not look at the lanes of what
+-- no worker has or what has no place, and so does not switch them off when their tasks were withdrawn. Claims do not wait
+-- for it. A submit waits only if it uses such a lane again, because looking at a million delayed tasks takes seconds.
 create function tidy_lanes() returns void language plpgsql as $$
 declare
   dry    int[];

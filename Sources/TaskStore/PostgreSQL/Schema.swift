@@ -23,7 +23,7 @@ package enum Schema {
   /// may have is never changed. Otherwise an older program would put its routines in the place of newer ones.
   package static let revisions: [Int64] = [
     512_714_567_182_215_895,
-    -3_043_984_126_458_086_172,
+    -964_750_973_269_933_912,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

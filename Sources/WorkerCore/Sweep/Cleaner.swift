@@ -101,7 +101,7 @@ package actor Cleaner {
         case .done: done.append(cleanup.id)
         case .failed(let reason): try await postpone(cleanup, reason)
         case .hangs(let work):
-          try await hung(cleanup, &rest, done)
+          do { try await hung(cleanup, rest, done) } catch { noteOutage(error) }
           // The line is not free before: what this one waits for holds up the next, too.
           _ = await work.result
           return true
@@ -123,7 +123,7 @@ package actor Cleaner {
 
   /// One takes too long. Those of the same server wait as it does, and the others are given back: their minute would not
   /// be enough.
-  private func hung(_ cleanup: Cleanup, _ rest: inout ArraySlice<Cleanup>, _ done: [Int64]) async throws {
+  private func hung(_ cleanup: Cleanup, _ rest: ArraySlice<Cleanup>, _ done: [Int64]) async throws {
     try await store.finishCleanups(done)
     try await postpone(cleanup, "it takes longer than \(patience)")
     let host = Self.host(of: cleanup)
