@@ -80,9 +80,7 @@ extension Volume {
 
   /// Removes a scratch directory that has not changed for `seconds`; false if it has. Blocks.
   package func discard(_ name: ScratchName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
-    guard let status = status(of: name),
-      Int(Clocks.realtimeMicroseconds() / 1_000_000) - status.st_mtim.tv_sec >= seconds
-    else { return false }
+    guard let status = status(of: name), status.isUntouched(for: seconds) else { return false }
     try discard(name)
     return true
   }

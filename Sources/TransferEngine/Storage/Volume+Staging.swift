@@ -80,9 +80,7 @@ extension Volume {
 
   /// Removes a staging file that has not changed for `seconds`; false if it has.
   package func discard(_ name: StagingName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
-    guard let status = try? staging.status(of: name.description),
-      Int(Clocks.realtimeMicroseconds() / 1_000_000) - status.st_mtim.tv_sec >= seconds
-    else { return false }
+    guard let status = try? staging.status(of: name.description), status.isUntouched(for: seconds) else { return false }
     try discard(name)
     return true
   }
@@ -109,5 +107,12 @@ extension Volume {
     } catch  where error.errno == ENOTSUP {
       return nil
     }
+  }
+}
+
+extension stat {
+  /// Whether the file or directory has not changed for `seconds`.
+  func isUntouched(for seconds: Int) -> Bool {
+    Int(Clocks.realtimeMicroseconds() / 1_000_000) - st_mtim.tv_sec >= seconds
   }
 }

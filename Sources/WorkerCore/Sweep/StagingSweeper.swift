@@ -21,6 +21,10 @@ package actor StagingSweeper {
   /// The mean times before the first sweep and between two sweeps.
   private static let delay = Duration.seconds(10)
   private static let interval = Duration.seconds(60)
+  /// How much longer than a sweep the time after it is at least.
+  private static let rest = 20.0
+  /// How many files, and how many directories, it asks the store about at once.
+  private static let page = 1000
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -48,8 +52,8 @@ package actor StagingSweeper {
       } catch {
         return
       }
-      await look(at: root, with: files)
-      pause = Self.interval
+      let took = await ContinuousClock().measure { await look(at: root, with: files) }
+      pause = max(Self.interval, took * Self.rest)
     }
   }
 
@@ -79,20 +83,22 @@ package actor StagingSweeper {
       return (volume, try volume.staged(), try volume.scratches())
     }
     guard let (volume, staged, scratches) = mounted else { return }
-    let planner = StagingSweepPlanner(
-      staged.map { .init(name: $0.name, age: now - $0.modifiedAt) },
-      scratches: scratches.map { .init(name: $0.name, age: now - $0.modifiedAt) })
-    let tasks = planner.tasks
-    guard !tasks.isEmpty else { return }
-    let states = try await store.states(of: Array(tasks))
-    let unfinished = try await store.unfinished(derived: planner.derived(states))
-    // One file at a time, so that a drain can end the sweep between two files. One that stays holds up no other.
     var removal = Removal()
-    for name in planner.discards(states, unfinished: unfinished) where !Task.isCancelled {
-      try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
-    }
-    for name in planner.discardedScratches(states) where !Task.isCancelled {
-      try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
+    for first in stride(from: 0, to: max(staged.count, scratches.count), by: Self.page) where !Task.isCancelled {
+      let planner = StagingSweepPlanner(
+        staged.dropFirst(first).prefix(Self.page).map { .init(name: $0.name, age: now - $0.modifiedAt) },
+        scratches: scratches.dropFirst(first).prefix(Self.page).map { .init(name: $0.name, age: now - $0.modifiedAt) })
+      let tasks = planner.tasks
+      guard !tasks.isEmpty else { continue }
+      let states = try await store.states(of: Array(tasks))
+      let unfinished = try await store.unfinished(derived: planner.derived(states))
+      // One file at a time, so that a drain can end the sweep between two files. One that stays holds up no other.
+      for name in planner.discards(states, unfinished: unfinished) where !Task.isCancelled {
+        try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
+      }
+      for name in planner.discardedScratches(states) where !Task.isCancelled {
+        try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
+      }
     }
     if removal.count > 0 {
       log.info(
