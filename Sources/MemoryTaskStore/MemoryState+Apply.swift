@@ -32,7 +32,6 @@ extension MemoryState {
     defer { actor = nil }
     do throws(IllegalTransition) {
       let actions = try move(id, .control(control.action))
-      if tasks[id]?.machine.intent != nil { tasks[id]?.intentActor = control.actor }
       if control.action == .retry {
         tasks[id]?.error = nil
         tasks[id]?.bytesDone = before.checkpoint?.bytesDone ?? 0

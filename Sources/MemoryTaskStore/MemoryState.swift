@@ -92,7 +92,9 @@ struct MemoryState {
     case .enqueue(let place): enqueue(id, place)
     case .dequeue: tasks[id]?.place = nil
     // `claim` begins the run itself, and renewals read the intents from the machine.
-    case .beginRun, .tellWorker, .withdrawIntent: break
+    case .beginRun: break
+    case .tellWorker: tasks[id]?.intentActor = actor
+    case .withdrawIntent: tasks[id]?.intentActor = nil
     case .endRun:
       let boot = tasks[id].flatMap(boot(of:))
       tasks[id]?.endRun(boot: boot)
@@ -110,10 +112,14 @@ struct MemoryState {
 
   private mutating func publish(_ kind: TaskEvent.Kind, _ id: UniqueID) {
     lastRow += 1
+    var actor = actor
+    if [.paused, .canceled].contains(kind) {
+      actor = actor ?? tasks[id]?.intentActor
+      tasks[id]?.intentActor = nil
+    }
     outbox.append(
       OutboxBatch(
-        row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)],
-        actor: actor ?? ([.paused, .canceled].contains(kind) ? tasks[id]?.intentActor : nil)))
+        row: lastRow, kind: kind, at: now, events: [(id, tasks[id]?.machine.sequence ?? 0)], actor: actor))
   }
 
   private mutating func enqueue(_ id: UniqueID, _ place: TaskMachine.QueuePlace) {

@@ -39,7 +39,7 @@ package enum WaitReason {
     let names = open.prefix(named).map { id in
       switch states[id] {
       case nil:
-        "\(id) (it does not exist: submit it, or cancel this task; the id of a removed task cannot be used again)"
+        "\(id) (it does not exist: submit it, or cancel this task; the id of a removed task is not free for 17 days)"
       case .failed, .canceled, .paused:
         "\(id) (\(states[id]?.rawValue ?? ""): 'reelhaul \(states[id] == .paused ? "resume" : "retry") \(id)')"
       case .blocked: "\(id) (also blocked: 'reelhaul show \(id)')"

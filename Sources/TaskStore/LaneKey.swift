@@ -20,14 +20,16 @@ package struct LaneKey: Hashable, Sendable {
     queue = spec.queue
     kind = spec.kind
     (host, storage, sourceStorage) = ("", "", "")
+    let places = [spec.destination, spec.source].compactMap { $0 }
+    for root in places.compactMap(StorageURL.root) where root != storage {
+      if storage.isEmpty { storage = root } else { sourceStorage = root }
+    }
     // If both ends have a host, the source's host counts, because it comes last in the loop.
-    for url in [spec.destination, spec.source].compactMap({ $0 }).compactMap({ try? ResourceURL($0) }) {
+    for url in places.compactMap({ try? ResourceURL($0) }) {
       switch url {
       case .web(let url): host = Self.host(of: url)
       case .tus(let url): host = Self.host(of: url.endpoint)
       case .s3(let url): host = "\(url.bucket.lowercased()).s3"
-      case .storage(let url) where storage.isEmpty: storage = url.root
-      case .storage(let url) where url.root != storage: sourceStorage = url.root
       case .storage: break
       }
     }

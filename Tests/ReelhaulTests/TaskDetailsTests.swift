@@ -190,7 +190,7 @@ import TransferEngine
     #expect(
       report.waits
         == "for \(failed.id) (failed: 'reelhaul retry \(failed.id)'), \(queued.id) (queued), "
-        + "\(absent) (it does not exist: submit it, or cancel this task; the id of a removed task cannot be used again)"
+        + "\(absent) (it does not exist: submit it, or cancel this task; the id of a removed task is not free for 17 days)"
     )
     #expect(TaskDetails.lines(report).contains { $0.hasPrefix("waits") && $0.contains("(queued)") })
   }

@@ -12,6 +12,7 @@ import Testing
       ("http://[2001:DB8::1]:80/", nil, "2001:db8::1", []),
       ("storage://in/x", "https://s3.example?x", "s3.example", ["in"]), ("storage://in/x", nil, "", ["in"]),
       ("storage://in/x", "storage://out/y", "", ["out", "in"]), ("storage://in/x", "storage://in/y", "", ["in"]),
+      ("storage://in/x/", "storage://out/", "", ["out", "in"]), ("storage://in", "storage:///x", "", []),
       ("noop:", nil, "", []), ("storage://in/x", "s3://Films/x", "films.s3", ["in"]),
       ("storage://in/x", "tus+https://Up.example.:8443/files", "up.example", ["in"]),
     ] as [(String, String?, String, [String])])

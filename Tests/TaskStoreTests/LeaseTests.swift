@@ -129,6 +129,12 @@ import Testing
       ("select begin_creation()", "select begin_creation()"),
       // One transaction that has locked a task's row, and one that would change it.
       ("select lock_tasks((select array_agg(id) from task))", "select lock_tasks((select array_agg(id) from task))"),
+      (
+        """
+        select control(array[gen_random_uuid()], (select array_agg(id) from task), array['cancel'], array[null::smallint],
+                       array[false], array[null])
+        """, "select lock_tasks((select array_agg(id) from task))"
+      ),
       // A lane into which tasks are put, and its deletion.
       ("select hold_lanes((select array_agg(id) from lane))", "select from lane for update"),
     ])

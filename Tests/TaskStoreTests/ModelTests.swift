@@ -81,7 +81,8 @@ private struct Model {
       let id = task()
       let actions: [ControlAction] = [.pause, .resume, .cancel, .retry, .remove, .prioritize(pick(3)), .resume, .retry]
       if pick(3) > 0 {
-        batch.append(.control(.init(id: uuid(), taskID: id, action: actions[pick(actions.count)])))
+        let actor = pick(2) == 0 ? nil : "actor \(pick(3))"
+        batch.append(.control(.init(id: uuid(), taskID: id, action: actions[pick(actions.count)], actor: actor)))
       } else {
         var spec = TaskSpec.noop(id, priority: pick(3))
         if pick(3) == 0 { spec.after = Set([task(), task()]).filter { $0 != id }.sorted() }
@@ -197,7 +198,7 @@ private struct Model {
     }
     try await publish()
     try await both("events") { [events] _, index in
-      Dictionary(grouping: events[index], by: \.taskID).mapValues { $0.map { "\($0.sequence) \($0.kind)" } }
+      Dictionary(grouping: events[index], by: \.taskID).mapValues { $0.map { "\($0.sequence) \($0.kind) \($0.actor ?? "")" } }
     }
     for store in stores { #expect(try await store.store.audit() == []) }
   }

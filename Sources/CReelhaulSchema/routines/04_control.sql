@@ -137,9 +137,9 @@ end $$;
 select tend_inbox();
 
 -- Carries out pause, resume, cancel, retry, remove and prioritize, in order. Returns one answer per command: applied,
--- duplicate, intended (with the boot of the worker that runs the task) or refused (with code and reason). `begin_apply`
--- has locked the tasks: no other transaction settles, sweeps or controls them, but a claim may still take one.
--- `priorities` belong to prioritize. `files` belongs to remove: true if the task's files are to be deleted too. `actors`
+-- duplicate, intended (with the boot of the worker that runs the task) or refused (with code and reason). Of locked
+-- tasks, no other transaction settles, sweeps or controls one, but a claim may still take one. `priorities` belong to
+-- prioritize. `files` belongs to remove: true if the task's files are to be deleted too. `actors`
 -- are who asked for the commands; null where that is not known.
 create function control(
   ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[], actors text[]
@@ -163,6 +163,9 @@ begin
         on conflict do nothing
     returning id)
   select array_agg(id) into new from added;
+
+  -- `begin_apply` has locked the tasks, but for those that another batch with the same submits has added since.
+  perform lock_tasks(tasks);
 
   for command in
     select u.*, n.id is not null and row_number() over (partition by u.id order by u.ordinal) = 1 is_new

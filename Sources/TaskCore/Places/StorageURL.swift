@@ -72,6 +72,16 @@ public struct StorageURL: Hashable, Sendable {
 
   package static func hasScheme(_ text: some Sequence<UInt8>) -> Bool { ResourceURL.begins(text, with: scheme) }
 
+  /// The root in `storage://NAME/…`, whatever follows: a task of your own kind may name a directory. Nil for any other
+  /// text.
+  package static func root(of text: String) -> String? {
+    guard hasScheme(text.utf8) else { return nil }
+    let place = text.utf8.dropFirst(scheme.utf8.count)
+    guard let end = place.firstIndex(of: UInt8(ascii: "/")) else { return nil }
+    let name = String(decoding: place[..<end], as: UTF8.self)
+    return isRootName(name) ? name : nil
+  }
+
   public static func isRootName(_ name: String) -> Bool {
     TaskSpec.isName(name, limit: 63) && name.utf8.first != UInt8(ascii: ".")
   }

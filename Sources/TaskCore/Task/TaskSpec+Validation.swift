@@ -78,11 +78,15 @@ extension TaskSpec {
 
   private static let folder = "its key ends with \"/\": add the object's name"
 
-  /// A kind of your own decides what its texts mean. They must only be fit for storing and showing.
+  /// A kind of your own decides what its texts mean. They must only be fit for storing and showing, and name the storage
+  /// that they need.
   private func checkText(_ field: String, _ text: String) throws(InvalidTask) {
     guard text.utf8.count <= Self.urlLimit else { throw InvalidTask(field, InvalidURL.tooLong.description) }
     for (offset, byte) in text.utf8.enumerated() where byte <= 0x20 || byte == 0x7F {
       throw InvalidTask(field, InvalidURL.character(offset: offset).description)
+    }
+    guard Places.of(text) != .storage || StorageURL.root(of: text) != nil else {
+      throw InvalidTask(field, "it names no storage: write storage://NAME/ and what follows")
     }
   }
 
