@@ -198,7 +198,8 @@ private struct Model {
     }
     try await publish()
     try await both("events") { [events] _, index in
-      Dictionary(grouping: events[index], by: \.taskID).mapValues { $0.map { "\($0.sequence) \($0.kind) \($0.actor ?? "")" } }
+      Dictionary(grouping: events[index], by: \.taskID)
+        .mapValues { $0.map { "\($0.sequence) \($0.kind) \($0.actor ?? "")" } }
     }
     for store in stores { #expect(try await store.store.audit() == []) }
   }
