@@ -69,6 +69,11 @@ package enum FailureAdvice {
     switch code {
     case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
     case .credentialsUnusable: "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case .storageVolumeGone:
+      """
+      Mount the former volume; or, if it is there and has lost its mark, write the former id into .reelhaul/volume. If it \
+      is lost for good, 'reelhaul cancel' and then 'reelhaul retry' begin anew.
+      """
     default: nil
     }
   }

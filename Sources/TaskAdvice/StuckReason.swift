@@ -38,7 +38,7 @@ package enum StuckReason {
     case .kind(let kind):
       return "\(tasks) \(wait) for a worker with a handler for the kind \(kind.rawValue): no live worker has one."
     case .storage(let names):
-      return "\(tasks) \(wait) for a worker with the storage \(names): no live worker has it."
+      return "\(tasks) \(wait) for a worker with the storage \(names): no live worker can use it."
     }
   }
 

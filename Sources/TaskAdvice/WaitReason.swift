@@ -82,7 +82,7 @@ package enum WaitReason {
   private static func storages(of lane: LaneKey, _ able: [WorkerDocument]) -> String? {
     let usable = able.map { Set($0.volumes.keys) }
     guard let pair = lane.pair else {
-      return lane.lack(of: usable).map { "for \($0): no live worker has it" }
+      return lane.lack(of: usable).map { "for \($0): no live worker can use it" }
     }
     return pair.lack(of: usable).map { "for the storages \(pair.inWords): \($0)" }
   }

@@ -240,7 +240,10 @@ package actor Worker {
         await worker.parts.flush(max(.zero, BootInstant.now.duration(to: until)))
       }
     case .retire:
-      step(then: .retired) { await $0.stop(.retire) }
+      loop.task {
+        await self.stop(.retire)
+        await self.handle(self.keeper.hasAbandoned ? .abandoned : .retired)
+      }
     case .exit(let drained):
       let code = isRefused ? WorkerProcess.misconfigured : drained
       log.notice("the worker ends", ["code": .integer(code)])

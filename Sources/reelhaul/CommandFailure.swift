@@ -103,7 +103,7 @@ struct CommandFailure: Error {
     } else if error.isPermanent {
       self.init(
         .unreachable, "PostgreSQL refuses this program: \(error)",
-        hint: "Correct the user, password and database in \(option.setting).")
+        hint: "Correct the user, password and database in \(option.setting), or grant the user what it lacks.")
     } else if error.code == .server, !error.endsSession {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {

@@ -151,7 +151,7 @@ private struct Unauditable: FleetReader {
       WaitReason.of(task, workers: workers, limits: limits)
     }
     #expect(reason() == nil)
-    #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker has it")
+    #expect(reason(Self.task("storage://nas/a")) == "for the storage nas: no live worker can use it")
     var typo = Self.task()
     typo.spec.kind = TaskKind(rawValue: "downlaod")
     #expect(reason(typo) == "for a worker with a handler for the kind downlaod: no live worker has one")

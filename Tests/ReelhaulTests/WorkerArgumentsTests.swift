@@ -4,6 +4,7 @@ import ReelhaulSystem
 import TaskAdvice
 import TestKit
 import Testing
+import TransferEngine
 import WorkerCore
 import WorkerOptions
 
@@ -83,6 +84,28 @@ import WorkerOptions
     }
     #expect(findings.count == wrong.count && findings.exitCode == .usage)
     #expect(WorkerConfiguration.mistakes(in: Settings(environment: ["REELHAUL_RATE": "5MB"])) == [])
+  }
+
+  @Test("the doctor tells what is wrong with a storage root, and what to do")
+  func theDoctorExaminesRoots() throws {
+    let directory = try TemporaryDirectory()
+    func finding() throws -> Finding {
+      let settings = Settings(environment: ["REELHAUL_STORAGE": "a=\(directory.path)"])
+      guard case .run(let arguments) = try CommandParser(Program.spec, settings: settings).parse(["doctor"]) else {
+        throw UsageError("nothing to run")
+      }
+      return try #require(MachineDoctor(arguments: arguments).examine().first { $0.check == "storage a" })
+    }
+    let own = "\(directory.path)/.reelhaul"
+    #expect(try finding().advice == "If the right volume is mounted, mark it with 'reelhaul migrate'.")
+    try Volume.initialise(name: "a", path: directory.path)
+    #expect(try [.ok, .warning].contains(finding().status))
+    #expect(rename("\(own)/volume", "\(own)/lost") == 0)
+    #expect(try finding().advice == "If the right volume is mounted, mark it with 'reelhaul migrate'.")
+    try FileDescriptor.open("\(own)/staging/part", O_WRONLY | O_CREAT).write("half", at: 0)
+    #expect(try finding().advice?.hasPrefix("It has staging files, so its mark was lost.") == true)
+    #expect(rename("\(own)/lost", "\(own)/volume") == 0 && rename("\(own)/staging", "\(own)/s") == 0)
+    #expect(try finding().advice == "If the right volume is mounted, 'reelhaul migrate' makes it.")
   }
 
   @Test("settings that up ignores are named")

@@ -11,6 +11,8 @@ package final class TestPostgres: Sendable {
 
   private let starting = Lock<Task<EmbeddedPostgres, any Error>?>(nil)
   private let lastDatabase = Lock(0)
+  /// The owner of the databases. Like most owners, it is no superuser.
+  private static let owner = "owner"
 
   private init() {}
 
@@ -26,6 +28,7 @@ package final class TestPostgres: Sendable {
           server.stopBlocking(.immediate)
           removeTree(directory)
         }
+        try await Self.script("CREATE ROLE \(Self.owner) LOGIN", on: server)
         return server
       }
       task = new
@@ -43,19 +46,15 @@ package final class TestPostgres: Sendable {
       last += 1
       return "test_\(last)"
     }
-    let loop = EventLoop(name: "create-\(name)")
-    let pool = PostgresPool(
-      loop: loop, configuration: try .patient(url: server.url(database: "postgres")), size: 1)
-    do {
-      _ = try await pool.withConnection { try await $0.script("CREATE DATABASE \(name) \(options)") }
-    } catch {
-      await pool.close()
-      loop.shutdown()
-      throw error
+    try await Self.script("CREATE DATABASE \(name) OWNER \(Self.owner) \(options)", on: server)
+    return server.url(database: name, role: Self.owner)
+  }
+
+  /// Runs statements as a superuser.
+  private static func script(_ text: String, on server: EmbeddedPostgres) async throws {
+    _ = try await PostgresPool.with(.patient(url: server.url(database: "postgres"))) { pool in
+      try await pool.withConnection { try await $0.script(text) }
     }
-    await pool.close()
-    loop.shutdown()
-    return server.url(database: name)
   }
 }
 

@@ -16,6 +16,14 @@ import WorkerCore
     #expect(machine.handle(.stopRequested, now: at(1400)) == [])
   }
 
+  @Test("a drain that ends without a lease, with tasks left to others, exits with 1")
+  func tellsThatTasksAreLeft() {
+    var machine = DrainMachine(limit: .seconds(25))
+    _ = machine.handle(.stopRequested, now: at(1000))
+    for event in Self.steps { _ = machine.handle(event, now: at(1001)) }
+    #expect(machine.handle(.abandoned, now: at(1300)) == [.exit(DrainMachine.unfinished)])
+  }
+
   private static let steps: [DrainMachine.Event] = [.intakeStopped, .runsEnded, .relayed, .flushed]
 
   @Test("the time limit or a second signal ends a drain at once", arguments: 0...4)

@@ -249,6 +249,19 @@ import WorkerCore
     #expect(try await bench.store.audit() == [])
   }
 
+  @Test("a drain after the lease was lost with running tasks exits with 1")
+  func aDrainWithoutItsLeaseTellsThatTasksAreLeft() async throws {
+    let bench = try WorkerBench { $0.leaseSeconds = 15 }
+    let spec = download()
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.store.setAway(true)
+      try await eventually("the lease is lost") { await bench.worker.running == 0 }
+    }
+    #expect(code == DrainMachine.unfinished)
+  }
+
   @Test("a drain while Kafka is away hands back running tasks")
   func aDrainWhileKafkaIsAwayHandsBackWhatRuns() async throws {
     let bench = try WorkerBench { $0.drainLimit = Self.drainWithoutKafka }

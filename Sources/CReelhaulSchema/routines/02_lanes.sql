@@ -58,7 +58,7 @@ $$;
 create function lane_ids(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
 ) returns int[]
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   ids   int[];
   tries int := 0;
@@ -116,7 +116,7 @@ end $$;
 -- Marks the lanes that this transaction has put rows into, so that claims look at them again. It is called only once in
 -- a transaction, after all rows: two transactions that wake the same lanes one by one would wait for each other.
 create function wake_lanes() returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   lanes int[] := nullif(current_setting('reelhaul.lanes', true), '')::int[];
 begin
@@ -140,7 +140,7 @@ end $$;
 -- Puts queued tasks into `ready`, at the end or in front. The caller has locked and updated their rows in `task`, and
 -- calls `wake_lanes` later.
 create function enqueue(tasks uuid[], in_front boolean) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   base  bigint;
   lanes int[];

@@ -10,7 +10,7 @@ end $$;
 -- The same for events that are no part of a plain life: they are in the history of their tasks, too. `end_runs` writes
 -- the history of runs itself.
 create function publish_unusual(event text, tasks uuid[], numbers int[], its_actor text) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   perform publish(event, tasks, numbers, its_actor);
   insert into task_history (task_id, sequence, type, attempt, epoch, actor)
@@ -24,7 +24,7 @@ create function history_limit() returns int language sql immutable as $$ select 
 
 -- Keeps the first 50 rows of each task, and its newest ones up to the limit.
 create function thin_history(tasks uuid[]) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   if cardinality(tasks) > 0 then
     delete from task_history where ctid = any(array(
@@ -43,7 +43,7 @@ create function bytes_in_events() returns int language sql immutable as $$ selec
 -- Locks task rows in the one order that all functions use. Tasks with dependencies come last, because a transaction
 -- that ends a run first locks its task and then the tasks that wait for it.
 create function lock_tasks(ids uuid[]) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   perform from task t where t.id = any(ids)
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
@@ -78,7 +78,7 @@ create function submit(
   ids uuid[], lane_numbers int[], priorities smallint[], not_befores timestamptz[], pauses boolean[], specs json[],
   dependents uuid[], dependencies uuid[]
 ) returns uuid[]
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   lanes   int[]  := lane_ids(ranks, queues, kinds, hosts, storages, source_storages);
   base    bigint := reserve_positions(cardinality(ids));

@@ -34,7 +34,7 @@ end $$;
 -- Makes resting tasks wait again: for their dependencies, for their time, or for a worker. The caller has locked their
 -- rows. `event` is the kind of the event to publish.
 create function release_tasks(tasks uuid[], event text, its_actor text default null) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   numbers int[];
   changed uuid[];
@@ -65,7 +65,7 @@ $$;
 -- Moves the checkpoints of these tasks into rows of `cleanup`, so that a handler can remove what they name. With
 -- `also_files`, every task gets a row, also without a checkpoint, and the handler deletes the files that the task made.
 create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   with gone as (delete from checkpoint where task_id = any(tasks) returning *)
   insert into cleanup (task_id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage,
@@ -144,7 +144,7 @@ select tend_inbox();
 create function control(
   ids uuid[], tasks uuid[], actions text[], priorities smallint[], files boolean[], actors text[]
 ) returns table (outcome text, worker_boot uuid, code text, reason text)
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   today   date := (now() at time zone 'utc')::date;
   new     uuid[];

@@ -65,7 +65,7 @@ end $$;
 -- attempt are 1, and it has no checkpoint. `claimed` returns what a worker needs to know of the others. The answer has at
 -- most 64 KiB of specifications, so that it is sent at once: a worker that does not read it must not hold the gate.
 create function claim_tasks(claimer int, wanted int, call bigint)
-returns table (task_id uuid, spec json) language plpgsql set reelhaul.plans = 'by_index'
+returns table (task_id uuid, spec json) language plpgsql set plan_cache_mode = force_generic_plan
 set enable_bitmapscan = off set enable_memoize = off as $$
 #variable_conflict use_column
 declare
@@ -325,7 +325,7 @@ returns table (
   task_id uuid, epoch int, attempt smallint, priority smallint, spec json,
   checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json
 )
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query

@@ -57,7 +57,7 @@ end $$;
 -- come together with the renewal of the lease, which must not wait for a lock.
 create function record_progress(tasks uuid[], epochs int[], done bigint[], totals bigint[], rates bigint[])
 returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   update run r set bytes_done = s.bytes_done, bytes_total = s.bytes_total, rate = s.rate
     from (select u.*, r.tuple
@@ -75,7 +75,7 @@ create function record_checkpoints(
   tasks uuid[], epochs int[], versions smallint[], generations int[], dones bigint[], totals bigint[], stages text[],
   payloads json[]
 ) returns boolean[]
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   owned      int[];
   publishers uuid[];

@@ -12,7 +12,7 @@ create function end_runs(
   tuples tid[], tasks uuid[], outcomes text[], delays interval[], digests bytea[], sizes bigint[], outputs json[],
   codes text[], messages text[], classes text[], retry_afters int[]
 ) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   to_front  uuid[];
   to_end    uuid[];
@@ -133,7 +133,7 @@ end $$;
 create function succeed(
   its_worker int, tuples tid[], tasks uuid[], digests bytea[], sizes bigint[], outputs json[]
 ) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   boot     uuid := (select w.boot from worker w where w.id = its_worker);
   recorded bool := exists (select from unnest(tasks) u(id) join checkpoint c on c.task_id = any(array[u.id]));
@@ -174,7 +174,7 @@ end $$;
 -- the rest. Index-only scans are off, because the planner would consider a scan of the whole primary key as good as a
 -- lookup.
 create function unblock(succeeded uuid[]) returns void
-language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_indexonlyscan = off as $$
 declare
   dependents uuid[];
 begin
@@ -197,7 +197,7 @@ end $$;
 
 -- These tasks, which are locked, wait for those that succeeded no more.
 create function release_dependents(dependents uuid[], succeeded uuid[]) returns void
-language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_indexonlyscan = off as $$
 declare
   able uuid[];
 begin
@@ -215,7 +215,7 @@ end $$;
 
 -- Goes on with what `unblock` has left, and returns how many tasks it looked at. Waits for no lock.
 create function unblock_more() returns int
-language plpgsql set reelhaul.plans = 'by_index' set enable_indexonlyscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_indexonlyscan = off as $$
 declare
   ended      uuid[] := array(select after_id from unblocking limit 100 for update skip locked);
   dependents uuid[];
@@ -242,7 +242,7 @@ create function settle(
   ids uuid[], epochs int[], outcomes text[], delay_microseconds bigint[], digests bytea[], sizes bigint[],
   outputs json[], codes text[], messages text[], classes text[], retry_afters int[]
 ) returns boolean[]
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   f record;
 begin

@@ -77,7 +77,7 @@ end $$;
 -- from now is from before the clock was set back, and gets one term: a worker that lives renews it. Also returns how many
 -- workers there are.
 create function sweep() returns table (expired int, due int, workers int)
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   gone        int[];
   tuples      tid[];
@@ -144,7 +144,7 @@ $$;
 create function claim_cleanups(
   claimer int, wanted int, busy_kinds text[], busy_storages text[], busy_source_storages text[]
 ) returns setof cleanup
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query

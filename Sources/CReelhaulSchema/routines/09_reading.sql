@@ -18,7 +18,7 @@ create view task_document as
 
 -- The tasks with these ids that exist, in the order of the ids.
 create function task_documents(ids uuid[]) returns setof task_document
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   return query
     select d.* from unnest(ids) with ordinality u(id, ordinal) join task_document d on d.id = any(array[u.id])
@@ -27,7 +27,7 @@ end $$;
 
 -- What the tasks need that could run now: each kind with its storages, which are empty where it needs none.
 create function waiting_needs() returns table (kind text, storage text, source_storage text)
-language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$
 begin
   return query
     select k.name, s.name, coalesce(o.name, '')
@@ -55,7 +55,7 @@ end $$;
 create function waiting_tasks(most int)
 returns table (queue text, kind text, host text, runnable int, capped int, unserved int, since timestamptz, held_by int,
                lacks text, lacks_kind boolean)
-language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$
 declare
   room   int[];
   part   record;

@@ -109,7 +109,7 @@ $$;
 -- Folds what statements have changed into the totals. The caller has the lock `counts_key`, which is the last that it
 -- waits for.
 create function fold_counts() returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   with gone as (delete from count_change returning state, lane_id, tasks, bytes, at, queue, kind),
   named as materialized (
@@ -141,7 +141,7 @@ end $$;
 -- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept. With each sample, some
 -- removed tasks are forgotten.
 create function take_sample() returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   slot timestamptz := date_bin('10 s', now(), 'epoch');
 begin
@@ -177,7 +177,7 @@ end $$;
 -- One that is not cleaned up yet is remembered for as long again: its clean-up would delete what a new task with its id has
 -- made.
 create function forget_removed() returns void
-language sql set reelhaul.plans = 'by_index' as $$
+language sql set plan_cache_mode = force_generic_plan as $$
   with old as materialized (
     select id, exists (select from cleanup c where c.task_id = r.id) is_left from removed_task r
      where removed_at < now() - interval '17 days' order by removed_at limit 5000

@@ -33,7 +33,7 @@ create function find_tasks(
   cursor_at timestamptz default null, cursor_id uuid default null, most int default 100, budget int default 3000,
   codes text[] default null,
   out ids uuid[], out is_last boolean, out is_cut boolean, out last_at timestamptz, out last_id uuid)
-language plpgsql stable set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+language plpgsql stable set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$
 #variable_conflict use_variable
 declare
   few       constant int := 5000;

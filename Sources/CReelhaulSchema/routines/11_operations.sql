@@ -59,7 +59,7 @@ end $$;
 -- Counts what became of the commands of a batch, and forgets it: once all were applied or refused, or with `anyway` what
 -- is known. Returns whether the batch is gone. `commands` are the ids of its commands.
 create function count_batch(its_operation uuid, counted bigint, commands uuid[], anyway boolean) returns boolean
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   since         date := (select (created_at at time zone 'utc')::date from operation where id = its_operation);
   known         bigint;

@@ -3,7 +3,7 @@
 -- The newest failed tasks, by error and host: up to `most` of them. `task_id` is the one that failed last.
 create function failure_groups(of_queues text[], most int)
 returns table (code text, host text, tasks bigint, newest_at timestamptz, task_id uuid, is_all boolean)
-language plpgsql stable set reelhaul.plans = 'by_index' as $$
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query
@@ -19,7 +19,7 @@ end $$;
 
 -- The tasks that wait for a time, by their last error: up to `most` of them. Without one, they are scheduled.
 create function delayed_tasks(most int) returns table (code text, class text, tasks bigint)
-language plpgsql stable set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+language plpgsql stable set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$
 #variable_conflict use_column
 begin
   return query
@@ -32,7 +32,7 @@ end $$;
 -- and kind.
 create function host_uses(most int)
 returns table (host text, waiting bigint, running int, run_limit int, bytes_per_second bigint)
-language plpgsql stable set reelhaul.plans = 'by_index' as $$
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query

@@ -3,7 +3,7 @@
 create function add_hooks(
   ids uuid[], numbers int[], urls text[], hosts text[], types text[], events json[]
 ) returns void
-language sql set reelhaul.plans = 'by_index' as $$
+language sql set plan_cache_mode = force_generic_plan as $$
   insert into hook_delivery (task_id, sequence, url, host, type, event, run_at)
   select u.id, u.number, u.url, u.host, u.type, u.event,
          coalesce((select max(h.run_at) from hook_delivery h where h.task_id = u.id and h.gave_up_at is null), now())
@@ -16,7 +16,7 @@ $$;
 -- each host. `under_way` has a host for each delivery that the worker has begun. A host gets at most `per_host` with those,
 -- and hosts with fewer come first. Among equals chance decides: by age, a host with a long backlog would always come first.
 create function claim_hooks(claimer int, wanted int, per_host int, under_way text[]) returns setof hook_delivery
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query
@@ -50,7 +50,7 @@ begin
 end $$;
 
 -- The next delivery of the task may go.
-create function wake_hooks(id uuid) returns void language sql set reelhaul.plans = 'by_index' as $$
+create function wake_hooks(id uuid) returns void language sql set plan_cache_mode = force_generic_plan as $$
   update hook_delivery set run_at = now() where task_id = id and gave_up_at is null and run_at > now()
 $$;
 
@@ -62,7 +62,7 @@ end $$;
 
 -- The later deliveries of the task wait, too.
 create function postpone_hook(id uuid, number int, delay_microseconds bigint, reason text) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   update hook_delivery
      set run_at = now() + make_interval(secs => delay_microseconds / 1e6),
@@ -72,7 +72,7 @@ begin
 end $$;
 
 create function give_up_hook(id uuid, number int, reason text) returns void
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   update hook_delivery set gave_up_at = now(), claimed_until = '-infinity', error = reason
    where task_id = id and sequence = number and gave_up_at is null;

@@ -21,7 +21,7 @@ returns table (
   checkpoint_version smallint, generation int, bytes_done bigint, bytes_total bigint, stage text, payload json,
   identity json, volume uuid, staging_name text, done int8multirange, tail_crc bigint, publishing bytea
 )
-language plpgsql set reelhaul.plans = 'by_index' as $$
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   -- Members of these names mean something else in the payloads of other kinds.
@@ -132,7 +132,7 @@ $$;
 
 -- The tasks that are neither in `ready` nor succeeded. `delayed` are queued ones whose time has not come.
 create function other_tasks(most int) returns table (state text, queue text, kind text, tasks bigint)
-language plpgsql set reelhaul.plans = 'by_index' set enable_bitmapscan = off as $$
+language plpgsql set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$
 begin
   return query
     select n.state, q.name, k.name, sum(n.tasks)::bigint

@@ -79,9 +79,9 @@ package final class EmbeddedPostgres: Sendable {
   package var isRunning: Bool { process.status == nil }
 
   /// The URL for ``PostgresConfiguration``. It contains the password.
-  package func url(database: String = EmbeddedPostgres.role) -> String {
+  package func url(database: String = EmbeddedPostgres.role, role: String = EmbeddedPostgres.role) -> String {
     let secret = password.map { ":\($0)" } ?? ""
-    return "postgres://\(Self.role)\(secret)@127.0.0.1:\(port)/\(database)"
+    return "postgres://\(role)\(secret)@127.0.0.1:\(port)/\(database)"
   }
 
   /// The URL over the socket in the data directory; nil if the directory's path is too long for a socket.

@@ -174,10 +174,12 @@ package actor PostgresConnection {
     parameters["fallback_application_name"] = configuration.applicationName
     // Off by default, because looking for Kerberos credentials blocks. The URL can switch it on.
     parameters["gssencmode"] = parameters["gssencmode"] ?? "disable"
-    // Cancel requests have only this limit.
-    parameters["tcp_user_timeout"] =
-      parameters["tcp_user_timeout"] ?? "\(configuration.acknowledgement.milliseconds)"
-    return parameters
+    // Cancel requests have only these limits: for bytes on the way, and for a machine that is gone while they wait.
+    let limits = [
+      "tcp_user_timeout": "\(configuration.acknowledgement.milliseconds)", "keepalives_idle": "30",
+      "keepalives_interval": "10", "keepalives_count": "3",
+    ]
+    return parameters.merging(limits) { own, _ in own }
   }
 
   private func continueConnecting() {

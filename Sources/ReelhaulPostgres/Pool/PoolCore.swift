@@ -33,9 +33,9 @@ actor PoolCore {
     self.configuration = configuration
     self.onConnect = onConnect
     // Two pools: a server that does not answer blocks a cancel request, and this must not block connecting to another
-    // server.
+    // server, nor soon the cancel requests to that.
     resolving = BlockingPool(name: "postgres-resolve", threads: 1)
-    canceling = BlockingPool(name: "postgres-cancel", threads: 1)
+    canceling = BlockingPool(name: "postgres-cancel", threads: 8)
     state = PoolState(size: size)
   }
 

@@ -93,7 +93,9 @@ struct PoolState {
   mutating func expire(now: BootInstant) -> [Action] {
     let late = waiters.filter { $0.deadline <= now }
     waiters.removeAll { $0.deadline <= now }
-    let error = lastFailure ?? PostgresError(.timeout, "no connection became free in time")
+    let error =
+      lastFailure
+      ?? PostgresError(.timeout, "no connection became free in time: PostgreSQL answers late, or not at all")
     return late.map { .fail($0.id, error) }
   }
 

@@ -24,7 +24,7 @@ package enum Schema {
   package static let revisions: [Int64] = [
     512_714_567_182_215_895,
     -964_750_973_269_933_912,
-    6_432_762_069_040_439_515,
+    -3_224_722_534_857_521_642,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -79,7 +79,7 @@ package final class Volume: Sendable {
     } catch {
       guard error.errno == ENOENT || error.errno == EINVAL else { throw StorageError(error, storage: name) }
       throw StorageError(
-        .notInitialised, "storage \(name): \(path) is not a Reelhaul volume (no valid \(own)/volume): is it mounted?")
+        .notInitialised, "storage \(name): \(path) is not a whole Reelhaul volume (\(error)): is it mounted?")
     }
   }
 
@@ -119,8 +119,8 @@ package final class Volume: Sendable {
     }
   }
 
-  /// Marks the directory `path` as a volume. Does nothing if it is one already. Returns whether this call marked it. Tests
-  /// replace the rename.
+  /// Marks the directory `path` as a volume. Writes nothing if it is one already, because it may be full or read-only.
+  /// Returns whether this call marked it. Tests replace the rename.
   @discardableResult
   package static func initialise(
     name: String, path: String, renameNoReplace: RenameNoReplace = Volume.renameNoReplace
@@ -128,6 +128,7 @@ package final class Volume: Sendable {
     do throws(SystemError) {
       try makeDirectories(path)
       let root = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY)
+      if try isMarked(root) { return false }
       try make(StorageURL.reserved, in: root)
       let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
       try make("staging", in: own)
@@ -137,6 +138,16 @@ package final class Volume: Sendable {
       return isNew
     } catch {
       throw StorageError(error, storage: name)
+    }
+  }
+
+  private static func isMarked(_ root: borrowing FileDescriptor) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try read(root.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY))
+      _ = try root.openBeneath("\(StorageURL.reserved)/staging", O_RDONLY | O_DIRECTORY)
+      return true
+    } catch  where error.errno == ENOENT || error.errno == EINVAL {
+      return false
     }
   }
 
@@ -155,13 +166,13 @@ package final class Volume: Sendable {
     let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
     let draft = "volume-\(id)"
     let file = try own.openBeneath(draft, O_WRONLY | O_CREAT | O_EXCL)
-    try file.write("\(id)\n", at: 0)
-    try file.sync()
     do throws(SystemError) {
+      try file.write("\(id)\n", at: 0)
+      try file.sync()
       try moveNoReplace(from: own, draft, to: own, "volume", by: rename)
       return true
     } catch {
-      try own.remove(draft)
+      try? own.remove(draft)
       guard error.errno == EEXIST else { throw error }
       return false
     }

@@ -19,6 +19,8 @@ package struct DrainMachine: Sendable {
     case flushed
     /// The lease has been given up.
     case retired
+    /// The lease was lost and no new one has begun: the tasks that ran then are left to the sweep.
+    case abandoned
     /// Time has passed, so the limit may be over.
     case tick
   }
@@ -52,7 +54,7 @@ package struct DrainMachine: Sendable {
     case ended
   }
 
-  /// The exit code of a drain that did not end in time. Tasks may be left to the sweep.
+  /// The exit code of a drain that did not end in time, or without a lease. Tasks may be left to the sweep.
   package static let unfinished: Int32 = 1
 
   private let limit: Duration
@@ -83,6 +85,8 @@ package struct DrainMachine: Sendable {
       return move(to: .retiring, .retire)
     case (.retiring, .retired):
       return move(to: .ended, .exit(0))
+    case (.retiring, .abandoned):
+      return move(to: .ended, .exit(Self.unfinished))
     case (.serving, _), (.ended, _):
       return []
     case (_, .stopRequested):

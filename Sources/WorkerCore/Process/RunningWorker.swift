@@ -62,6 +62,8 @@ package final class RunningWorker: Sendable {
     // A dead connection that gives no error must be replaced before the fence closes.
     var renewing = postgres
     renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
+    // Nor must it wait for a server that takes bytes and does not answer: what comes after the fence is of no use.
+    renewing.statementTimeout = .seconds(configuration.settings.leaseSeconds) * 2 / 3
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
     let loop = EventLoop(name: "control")

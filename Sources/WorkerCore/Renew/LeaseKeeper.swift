@@ -41,6 +41,8 @@ package actor LeaseKeeper {
 
   /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
+  /// Whether runs were lost with the last lease and no new one has begun.
+  package private(set) var hasAbandoned = false
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -151,6 +153,7 @@ package actor LeaseKeeper {
 
   private func begin(_ worker: WorkerID, _ fence: BootInstant) {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
+    hasAbandoned = false
     beginning.continuation.finish()
     commands.join(as: worker)
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
@@ -211,6 +214,7 @@ package actor LeaseKeeper {
     lost.fence.close()
     lease = nil
     let runs = await runner.running
+    hasAbandoned = runs > 0
     log.error(
       "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])

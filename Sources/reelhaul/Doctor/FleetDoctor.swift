@@ -66,10 +66,11 @@ struct FleetDoctor {
     let different = volumes.filter { $0.value.count > 1 }.keys.sorted()
     return missing.map { name in
       Finding(
-        "storage \(name)", .failed, "tasks wait for it, because no live worker has it",
-        advice:
-          "Give it to a worker (REELHAUL_STORAGE=\(name)=/PATH) and mark it with 'reelhaul migrate', or cancel the tasks."
-      )
+        "storage \(name)", .failed, "tasks wait for it, because no live worker can use it",
+        advice: """
+          If a worker has it, its log says why it cannot ('a storage is not usable'). If not, give it to one \
+          (REELHAUL_STORAGE=\(name)=/PATH) and mark it with 'reelhaul migrate', or cancel the tasks.
+          """)
     }
       + different.map { name in
         Finding(

@@ -52,19 +52,35 @@ struct MachineDoctor {
         advice: "Create or mount it, and allow the worker's user to enter it.")
     }
     guard status.st_mode & S_IFMT == S_IFDIR else { return Finding(check, .failed, "\(path) is not a directory") }
-    guard access(path, R_OK | W_OK | X_OK) == 0 else {
-      return Finding(check, .failed, "\(SystemError.last(path))", advice: "Allow the worker's user to write there.")
-    }
-    let marker = path + "/.reelhaul/volume"
-    guard let text = try? TextFile.read(marker), UniqueID(String(text.prefix { !$0.isNewline })) != nil else {
-      return Finding(
-        check, .failed, "\(path) is not marked as a volume, so workers do not use it",
-        advice: "If the right volume is mounted, mark it with 'reelhaul migrate'.")
-    }
     var volume = statvfs()
     guard statvfs(path, &volume) == 0 else { return Finding(check, .failed, "\(SystemError.last(path))") }
     guard volume.f_flag & UInt(ST_RDONLY) == 0 else {
       return Finding(check, .failed, "\(path) is read-only", advice: "Mount it for writing.")
+    }
+    guard access(path, R_OK | W_OK | X_OK) == 0 else {
+      return Finding(check, .failed, "\(SystemError.last(path))", advice: "Allow the worker's user to write there.")
+    }
+    let own = "\(path)/\(StorageURL.reserved)"
+    guard access(own, R_OK | W_OK | X_OK) == 0 || errno == ENOENT else {
+      return Finding(
+        check, .failed, "\(SystemError.last(own))",
+        advice: "It belongs to the user who marked the volume: chown -R it to the workers' user.")
+    }
+    let staged = try? FileDescriptor.open("\(own)/staging", O_RDONLY | O_DIRECTORY).entries()
+    guard let mark = try? TextFile.read("\(own)/volume"), UniqueID(String(mark.prefix { !$0.isNewline })) != nil else {
+      return Finding(
+        check, .failed, "\(path) is not marked as a volume, so workers do not use it",
+        advice: staged?.isEmpty ?? true
+          ? "If the right volume is mounted, mark it with 'reelhaul migrate'."
+          : """
+          It has staging files, so its mark was lost. Write its former id, which the errors of tasks name, into \
+          \(own)/volume: with a new mark from 'reelhaul migrate', the tasks with bytes there wait for the former one.
+          """)
+    }
+    guard staged != nil else {
+      return Finding(
+        check, .failed, "\(own) has no directory staging, so workers do not use the volume",
+        advice: "If the right volume is mounted, 'reelhaul migrate' makes it.")
     }
     do {
       let free = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY).space().free

@@ -20,6 +20,30 @@ import TransferEngine
     #expect(Storage(roots: storage.roots).volumes == ["default": id])
   }
 
+  @Test("nothing is written to a root that is marked already, because it may be full or read-only")
+  func writesNothingToAMarkedRoot() throws {
+    let path = try #require(storage.roots["default"])
+    for directory in [path, "\(path)/.reelhaul"] {
+      var times = [timespec](repeating: timespec(tv_sec: 1_000_000, tv_nsec: 0), count: 2)
+      #expect(utimensat(AT_FDCWD, directory, &times, 0) == 0)
+    }
+    #expect(try storage.initialise().isEmpty)
+    for directory in [path, "\(path)/.reelhaul"] {
+      let status = try FileDescriptor.open(directory, O_RDONLY | O_DIRECTORY).status()
+      #expect(status.st_mtim.tv_sec == 1_000_000, "\(directory)")
+    }
+  }
+
+  @Test("a volume without its staging directory is made whole, and keeps its mark")
+  func makesAVolumeWhole() throws {
+    let path = try #require(storage.roots["default"])
+    let id = try #require(storage.volumes["default"])
+    #expect(rmdir("\(path)/.reelhaul/staging") == 0)
+    #expect(throws: StorageError.self) { try Storage(roots: storage.roots).volume("default") }
+    #expect(try storage.initialise().isEmpty)
+    #expect(Storage(roots: storage.roots).volumes == ["default": id])
+  }
+
   @Test("one of several processes that mark a root wins")
   func ofManyThatInitialiseOneRootOneWins() throws {
     let path = "\(fixture.directory.path)/new"
