@@ -524,6 +524,25 @@ def lines_that_were_not_sent_stay_and_are_submitted_once(s):
 
 
 @check
+def only_lines_that_were_refused_stay(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_role("button", name="JSON lines").click()
+    right, lines = '{"kind":"noop","source":"noop://host/x","queue":"lines","paused":true}', page.locator("[name=lines]")
+    wrong = right.replace("source", "sorce")
+    lines.fill(f"{right}\n{wrong}")
+    for left in (wrong, ""):
+        page.get_by_role("button", name="Submit the lines").click()
+        expect(page.get_by_text("1 task submitted.")).to_be_visible()
+        expect(page.locator(".refused li")).to_have_count(1 if left else 0)
+        expect(lines).to_have_value(left)
+        lines.fill(lines.input_value().replace("sorce", "source"))
+    page.get_by_role("button", name="Submit the lines").click()
+    s.wait(lambda: {"queue": "lines", "count": 2} in read(f"{s.base}v1/counts?by=queue")["counts"], "each is there once")
+    page.context.close()
+
+
+@check
 def what_failed_at_many_hosts_is_one_group(s):
     for host in range(1, 8):
         s.fleet.run("download", f"http://10.0.0.{host}/film.mp4", "--queue", "private")

@@ -60,7 +60,7 @@ export function open(_, view) {
       h("div", { class: "choices kinds", role: "group", "aria-label": "Kind" }, Object.entries(KINDS).map(([name, one]) => h("button", { type: "button", "aria-pressed": String(name === kind), onclick: () => { kind = name; answer = null; draw(); } }, one.words))),
       h("p", { class: "quiet" }, KINDS[kind].note),
       own ? field("Kind", input("kind", { required: true, placeholder: "thumbnails" })) : null,
-      field(own ? "Source, if the kind has one" : "Source URLs, one a line", h("textarea", { name: "source", rows: String(Math.min(10, Math.max(2, (values.source ?? "").split("\n").length))), required: !own, spellcheck: "false", placeholder: KINDS[kind].source, oninput: set("source"), value: values.source ?? "" })),
+      field(own ? "Source, if the kind has one" : "Source URLs, one a line", h("textarea", { name: "source", readonly: isBusy, rows: String(Math.min(10, Math.max(2, (values.source ?? "").split("\n").length))), required: !own, spellcheck: "false", placeholder: KINDS[kind].source, oninput: set("source"), value: values.source ?? "" })),
       kind === "delete" ? null : field("Destination", input("destination", { required: kind === "upload" || kind === "copy", placeholder: KINDS[kind].destination }), kind === "download" ? "Empty: storage://default/ and the source's name. A name that ends in / is a folder." : own ? null : "A name that ends in / is a folder."),
       own ? field("Parameters, JSON", h("textarea", { name: "parameters", rows: "4", spellcheck: "false", placeholder: "{}", oninput: set("parameters"), value: values.parameters ?? "" })) : null,
       kind === "delete" ? check("recursive", "with all it holds (a directory, or a key that ends in /)") : null,
@@ -100,17 +100,21 @@ export function open(_, view) {
 
   async function sendForm() {
     try {
-      const list = tasks(), names = sources();
-      const outcome = await sendLines(list.map((task) => stringify(task)));
-      // Only the wrong ones stay, so that the right ones are not submitted twice. While some were not sent, all stay as they are: the
-      // same text has the same keys.
-      if (outcome.done && !outcome.problem) {
-        values.source = outcome.wrong.map((one) => names[one.line - 1]).join("\n");
-        draw();
-        const area = view.root.querySelector("[name=source]");
-        if (area) area.value = values.source;
-      }
+      const list = tasks();
+      await sendField("source", sources(), list.map((task) => stringify(task)));
     } catch (error) { answer = { problem: error.message }; draw(); }
+  }
+
+  /// Sends what the field `name` has in `texts`, as `lines`.
+  async function sendField(name, texts, lines) {
+    const outcome = await sendLines(lines);
+    // Only the wrong ones stay, so that the right ones are not submitted twice. While some were not sent, all stay as they are: the
+    // same text has the same keys.
+    if (!outcome.done || outcome.problem) return;
+    values[name] = outcome.wrong.map((one) => texts[one.line - 1]).join("\n");
+    draw();
+    const area = view.root.querySelector(`[name=${name}]`);
+    if (area) area.value = values[name];
   }
 
   /// Sends lines in requests of a bounded size. What was sent before and had no answer is sent as the same.
@@ -151,8 +155,8 @@ export function open(_, view) {
     const over = (isOver) => (event) => { event.preventDefault(); event.currentTarget.classList.toggle("is-over", isOver); };
     return h("section", { class: "submit", "data-key": "many" },
       h("label", { class: "drop", ondragover: over(true), ondragenter: over(true), ondragleave: over(false), ondrop: (event) => { over(false)(event); take(event.dataTransfer.files); } }, icon("plus"), h("b", {}, "Drop a file of JSON lines here, or choose one"), h("span", { class: "quiet" }, "One task a line, as for reelhaul batch. Right lines are submitted although others are wrong."), h("input", { type: "file", accept: ".jsonl,.ndjson,.json,.txt", multiple: true, disabled: isBusy, onchange: (event) => take(event.target.files) })),
-      field("Or paste lines", h("textarea", { name: "lines", rows: "6", spellcheck: "false", placeholder: '{"kind":"download","source":"https://example.org/a.mp4"}', oninput: set("lines"), value: values.lines ?? "" })),
-      h("menu", {}, h("button", { type: "button", class: "main", disabled: isBusy, onclick: () => { const lines = (values.lines ?? "").split("\n").map((line) => line.trim()).filter(Boolean); if (lines.length) sendLines(lines); } }, isBusy ? "Submitting…" : "Submit the lines")));
+      field("Or paste lines", h("textarea", { name: "lines", readonly: isBusy, rows: "6", spellcheck: "false", placeholder: '{"kind":"download","source":"https://example.org/a.mp4"}', oninput: set("lines"), value: values.lines ?? "" })),
+      h("menu", {}, h("button", { type: "button", class: "main", disabled: isBusy, onclick: () => { const lines = (values.lines ?? "").split("\n").map((line) => line.trim()).filter(Boolean); if (lines.length) sendField("lines", lines, lines); } }, isBusy ? "Submitting…" : "Submit the lines")));
   }
 
   function result() {
