@@ -127,9 +127,16 @@ import Testing
     settings.write = .seconds(4)
     _ = try await serve(settings) { port, _ in
       let request = "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-      let (slow, still) = (try RawClient(port: port), try RawClient(port: port))
-      slow.send(request)
-      still.send(request)
+      let (slow, still, chatty) = (try RawClient(port: port), try RawClient(port: port), try RawClient(port: port))
+      for client in [slow, still, chatty] { client.send(request) }
+      // One that reads nothing may not stay because it sends.
+      let isRefused = Task { () -> Bool in
+        for _ in 0..<150 {
+          guard chatty.send([97]) else { return true }
+          try await Task.sleep(for: .milliseconds(200))
+        }
+        return false
+      }
       var total = 0
       // The whole answer takes twice the period, and each period has room for a machine that is busy for a while.
       while case let count = slow.read(atMost: 4 << 20), count > 0 {
@@ -140,6 +147,7 @@ import Testing
       // Three periods have passed then.
       try await Task.sleep(for: .seconds(4))
       #expect(still.read(atMost: 64 << 20) < 32 << 20)
+      #expect(try await isRefused.value)
     }
   }
 

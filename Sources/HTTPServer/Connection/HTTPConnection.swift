@@ -161,7 +161,11 @@ final class HTTPConnection: @unchecked Sendable {
         return refuse(error, request, keepsAlive: keepsAlive)
       }
       let message = Array((head + "\r\n").utf8) + (hasBody ? bytes : [])
-      if !keepsAlive { state = .closing }
+      if !keepsAlive {
+        state = .closing
+        // What still comes gives no time to one that does not read.
+        bodyEnd = deadline
+      }
       stream.write(message) { [self] in keepsAlive ? answered() : finish() }
     case .stream(let write):
       stream.boundSendBuffer(Int32(HTTPStream.most))
