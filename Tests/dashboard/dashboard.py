@@ -562,6 +562,48 @@ def what_failed_at_many_hosts_is_one_group(s):
 
 
 @check
+def each_reason_why_tasks_are_stuck_has_its_row(s):
+    overview = read(f"{s.base}v1/overview")
+    codes = ("http_503", "timeout", "connection_lost")
+    overview["stuck"] = [
+        {"reason": "schedule", "count": 2, "isAtLeast": False, "query": "state=retrying",
+         "text": f"2 tasks failed with {code} and will be tried again."}
+        for code in codes
+    ]  # fmt: skip
+    page = s.browser.page()
+    page.route("**/v1/stream?*", lambda route: route.fulfill(
+        content_type="text/event-stream", body=f"retry: 100\n\nevent: overview\ndata: {json.dumps(overview)}\n\n",
+    ))  # fmt: skip
+    page.goto(s.base)
+    rows = page.locator("section[aria-label^=Stuck] li")
+    expect(rows).to_have_text([re.compile(code) for code in codes])
+    page.evaluate("document.querySelectorAll('section[aria-label^=Stuck] li').forEach((row) => { row.isKept = true; })")
+    # Each answer ends at once, and the page draws the next one.
+    for _ in range(3):
+        with page.expect_request("**/v1/stream?*"):
+            pass
+    expect(rows).to_have_text([re.compile(code) for code in codes])
+    assert rows.evaluate_all("(rows) => rows.every((row) => row.isKept)")
+    page.context.close()
+
+
+# Three nodes of which two have one key, drawn twice.
+EQUAL_KEYS = """async () => {
+  const { h, show } = await import(new URL("assets/dom.js", location.href)), list = h("ul");
+  for (let n = 0; n < 2; n += 1) show(list, ["a", "b", "a"].map((key, index) => h("li", { "data-key": key }, String(index))));
+  return list.textContent;
+}"""
+
+
+@check
+def equal_keys_lose_no_row(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=workers")
+    assert page.evaluate(EQUAL_KEYS) == "012"
+    page.context.close()
+
+
+@check
 def rows_do_not_move_under_the_pointer(s):
     for _ in range(4):
         s.paused("other")

@@ -64,6 +64,8 @@ function mergeChildren(old, next) {
   for (const node of [...next.childNodes]) {
     const known = node.dataset?.key ? keyed.get(node.dataset.key) : at && !at.dataset?.key ? at : null;
     if (known && isAlike(known, node)) {
+      // Of two with one key, each has a node of its own.
+      keyed.delete(node.dataset?.key);
       if (known === at) at = at.nextSibling;
       else old.insertBefore(known, at);
       merge(known, node);
