@@ -86,6 +86,22 @@ import Testing
     }
   }
 
+  @Test("letters behind very many that were dropped are found, page by page and at once")
+  func behindDropped() async throws {
+    try await APIBench.run { bench in
+      // As many as no page looks at.
+      let letters = (0..<1200).map { Self.letter(0, $0, "x") }
+      let source = Letters(letters: letters)
+      for letter in letters.dropFirst(2) { try await bench.store.mark(letter.mark, .dropped, actor: nil) }
+      let page = try await source.pending(before: nil, limit: 50, in: bench.store)
+      #expect(page.letters.isEmpty && page.next != nil)
+      for (limit, names, hasMore) in [(1, ["0-1"], true), (2, ["0-1", "0-0"], false), (100, ["0-1", "0-0"], false)] {
+        let newest = try await source.newest(limit, in: bench.store)
+        #expect(newest.letters.map(\.name) == names && newest.hasMore == hasMore, "\(limit)")
+      }
+    }
+  }
+
   @Test("a replay is one command however often it is asked for, with the id of the letter and not that of the refusal")
   func replay() async throws {
     try await APIBench.run { bench in

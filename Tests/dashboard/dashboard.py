@@ -604,6 +604,35 @@ def equal_keys_lose_no_row(s):
 
 
 @check
+def dead_letters_behind_many_that_were_dropped_are_found(s):
+    letter = {
+        "id": "0-1", "at": "2026-01-01T00:00:00.000000Z", "topic": "reelhaul.commands", "partition": 0, "offset": 7,
+        "code": "malformed_json", "reason": "no JSON", "taskId": None, "text": "x", "bytes": 1, "isCut": False,
+    }  # fmt: skip
+    pages = {"": ([], "0-900"), "0-900": ([], "0-400"), "0-400": ([letter], "0-1")}
+    page = s.browser.page()
+
+    def answer(route):
+        cursor = (re.search("cursor=(.*)", route.request.url) or [None, ""])[1]
+        letters, next = pages[cursor]
+        route.fulfill(json={"deadLetters": letters, "hasMore": next is not None, "next": next})
+
+    page.route("**/v1/dead-letters?*", answer)
+    page.goto(f"{s.base}?view=dead-letters")
+    expect(page.locator("#main")).to_contain_text("The newest ones were all replayed or dropped.")
+    page.get_by_role("button", name="Read older ones").click()
+    expect(page.locator(".groups li")).to_contain_text("malformed_json")
+    # The first page comes again, and is empty as before.
+    for _ in range(2):
+        with page.expect_response("**/v1/dead-letters?limit=50"):
+            pass
+    expect(page.locator(".groups li")).to_have_count(1)
+    pages[""] = ([], None)
+    expect(page.locator("#main")).to_contain_text("There are no dead letters.")
+    page.context.close()
+
+
+@check
 def rows_do_not_move_under_the_pointer(s):
     for _ in range(4):
         s.paused("other")

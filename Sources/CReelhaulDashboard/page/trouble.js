@@ -32,35 +32,43 @@ function failures(view) {
 }
 
 function deadLetters(view) {
-  let letters = null, next = null, problem = null, isLonger = false;
+  let letters = null, next = null, problem = null, isLonger = false, isReading = false, isGone = false;
+  view.onGone(() => { isGone = true; });
   const merge = (page) => {
     const known = new Map((letters ?? []).map((one) => [one.id, one]));
     // After more pages were read, only the first is read again.
     const first = new Set(page.deadLetters.map((one) => one.id)), last = page.deadLetters.at(-1);
-    const rest = isLonger && last ? (letters ?? []).filter((one) => !first.has(one.id) && one.at <= last.at) : [];
+    const rest = isLonger && page.hasMore ? (letters ?? []).filter((one) => !first.has(one.id) && (!last || one.at <= last.at)) : [];
     letters = [...page.deadLetters.map((one) => known.get(one.id) ?? one), ...rest];
-    if (!isLonger) next = page.hasMore ? page.next : null;
+    if (!isLonger || !page.hasMore) next = page.next;
   };
   const draw = () => show(view.root, head("Dead letters", "Commands that could not be understood or applied, as they came."),
-    problem && !letters ? failure(problem, again) : !letters ? loading() : letters.length ? [
+    problem && !letters ? failure(problem, again) : !letters ? loading() : letters.length || next ? [
       h("ul", { class: "groups" }, letters.map((one) => h("li", { class: "panel", "data-key": one.id },
         h("div", { class: "bar" }, h("h2", {}, h("code", {}, one.code)), h("span", { class: "quiet" }, `${one.topic} ${one.partition}:${one.offset}, ${time(one.at, true)}`)),
         h("p", { class: "break" }, one.reason),
         h("details", {}, h("summary", {}, "The record"), h("div", { class: "code" }, h("pre", { tabindex: "0", "aria-label": "The record" }, one.text ?? ""), h("button", { type: "button", onclick: () => copy(one.text ?? "") }, icon("copy"), "Copy")), one.isCut ? h("p", { class: "quiet" }, "Only its beginning is shown.") : null),
         h("p", { class: "tools" }, one.taskId ? h("a", { class: "button", href: taskHref(one.taskId) }, "Its task") : null, can("admin") ? [h("button", { type: "button", onclick: () => replay(one) }, "Replay…"), h("button", { type: "button", class: "bad-line", onclick: () => drop(one) }, "Drop")] : null)))),
-      next ? h("p", {}, h("button", { type: "button", onclick: more }, "Read older ones")) : h("p", { class: "quiet" }, plural(letters.length, "dead letter")),
+      next ? h("p", {}, letters.length ? null : h("span", { class: "quiet" }, "The newest ones were all replayed or dropped. "), h("button", { type: "button", disabled: isReading, onclick: more }, isReading ? "Reading…" : "Read older ones")) : h("p", { class: "quiet" }, plural(letters.length, "dead letter")),
     ] : empty("There are no dead letters.", "Commands that cannot be understood or applied would be here."));
   const again = poll(view, 5, () => get("v1/dead-letters?limit=50"), (value, error) => { if (value) merge(value); problem = error; draw(); });
   draw();
 
   async function more() {
+    isReading = true;
+    draw();
     try {
-      const page = await get(`v1/dead-letters?limit=50&cursor=${encodeURIComponent(next)}`);
-      isLonger = true;
-      letters.push(...page.deadLetters.filter((one) => !letters.some((other) => other.id === one.id)));
-      next = page.hasMore ? page.next : null;
-      draw();
+      // The server looks at a bounded number of records for each page: where nearly all were dropped, it may have none.
+      for (let isFound = false; !isFound && next && !isGone;) {
+        const page = await get(`v1/dead-letters?limit=50&cursor=${encodeURIComponent(next)}`);
+        isLonger = true;
+        isFound = page.deadLetters.length > 0;
+        letters.push(...page.deadLetters.filter((one) => !letters.some((other) => other.id === one.id)));
+        next = page.next;
+      }
     } catch (error) { told(error); }
+    isReading = false;
+    draw();
   }
 
   function replay(one) {

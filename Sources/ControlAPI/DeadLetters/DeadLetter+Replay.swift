@@ -63,4 +63,18 @@ extension DeadLetterSource {
     }
     return page
   }
+
+  /// The newest `limit` letters about which nothing was done, however many records have a mark, and whether there are more.
+  package func newest(
+    _ limit: Int, in store: any DeadLetterStore
+  ) async throws -> (letters: [DeadLetter], hasMore: Bool) {
+    // Reading few at a time takes long.
+    let count = max(limit, 100)
+    var page = try await pending(before: nil, limit: count, in: store)
+    while page.letters.count < limit, let next = page.next {
+      let older = try await pending(before: next, limit: count, in: store)
+      page = DeadLetterPage(letters: page.letters + older.letters, next: older.next)
+    }
+    return (Array(page.letters.prefix(limit)), page.letters.count > limit || page.next != nil)
+  }
 }

@@ -68,15 +68,15 @@ extension Subcommand {
 
   private static func list(_ reader: DeadLetterReader, _ store: any ControlStore, _ context: Context) async throws {
     let limit = Int(context.arguments.integer(.letters) ?? 100)
-    let page = try await reader.pending(before: nil, limit: limit, in: store)
+    let (letters, hasMore) = try await reader.newest(limit, in: store)
     if context.wantsJSON {
-      context.output.documents(page.letters) { $0.write(to: &$1) }
-    } else if page.letters.isEmpty {
+      context.output.documents(letters) { $0.write(to: &$1) }
+    } else if letters.isEmpty {
       context.note("There are no dead letters.")
     } else {
-      context.print(.letters(page.letters))
+      context.print(.letters(letters))
     }
-    if page.next != nil { context.note("There are more: --limit may be up to \(OptionSpec.mostLetters).") }
+    if hasMore { context.note("There are more: --limit may be up to \(OptionSpec.mostLetters).") }
   }
 
   private static func act(
