@@ -633,6 +633,19 @@ def dead_letters_behind_many_that_were_dropped_are_found(s):
 
 
 @check
+def an_empty_list_gets_its_first_task(s):
+    for query in ("", "&sort=createdAt"):
+        page = s.browser.page()
+        page.goto(f"{s.base}?view=tasks&queue=empty{query}")
+        expect(page.get_by_text("No task matches.")).to_be_visible()
+        id = s.paused("empty")
+        expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
+        s.fleet.run("remove", id, "--wait")
+        expect(page.get_by_text("No task matches.")).to_be_visible()
+        page.context.close()
+
+
+@check
 def rows_do_not_move_under_the_pointer(s):
     for _ in range(4):
         s.paused("other")
