@@ -910,6 +910,30 @@ def a_stream_that_says_nothing_is_begun_anew(s):
 
 
 @check
+def a_late_answer_does_not_call_a_new_stream_cut(s):
+    page = s.browser.page()
+    page.route("**/v1/stream?*", lambda route: route.fulfill(status=503), times=1)
+    # The answers to the question whether the server is there.
+    late = []
+    page.route("**/v1/overview", lambda route: late.append(route))
+    page.goto(f"{s.base}?view=queues")
+    expect(page.locator("#live")).to_have_text("cut off")
+    page.evaluate("history.pushState(null, '', '?view=tasks'); dispatchEvent(new PopStateEvent('popstate'))")
+    expect(page.locator("#live")).to_have_text("live")
+    assert late
+    page.evaluate(
+        "new MutationObserver(() => { window.isTold = true; })"
+        ".observe(document.getElementById('live'), { childList: true, characterData: true, subtree: true })"
+    )
+    for route in late:
+        with page.expect_response("**/v1/overview"):
+            route.continue_()
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.isTold") is None
+    page.context.close()
+
+
+@check
 def a_tab_in_the_background_keeps_no_stream(s):
     page = s.browser.page()
     s.browser.stop_clock(page)

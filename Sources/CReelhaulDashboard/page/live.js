@@ -84,6 +84,8 @@ class Live extends EventTarget {
   async #again() {
     this.#stream = null;
     const isThere = await get("v1/overview").then(() => true, () => false), isRefused = isThere && this.#wasThere;
+    // Another stream was opened meanwhile, and tells how it goes.
+    if (this.#stream) return;
     this.#wasThere = isThere;
     this.#say(isRefused ? "refused" : "cut");
     clearTimeout(this.#timer);
