@@ -543,6 +543,38 @@ def only_lines_that_were_refused_stay(s):
 
 
 @check
+def a_file_that_is_dropped_while_another_is_sent_waits(s):
+    page = s.browser.page()
+    posts = []
+
+    def accept(route):
+        lines = route.request.post_data.split("\n")
+        posts.append((route.request.headers["idempotency-key"], json.loads(lines[0])["source"], len(lines)))
+        if len(posts) == 1:
+            drop("second")
+            page.get_by_role("button", name="One form").click()
+        route.fulfill(status=202, json={"results": [{"line": n + 1, "id": "x"} for n in range(len(lines))]})
+
+    def drop(name):
+        page.evaluate(
+            "(name) => { const files = new DataTransfer(), line = JSON.stringify({ kind: 'noop', source: `noop://host/${name}` });"
+            " files.items.add(new File([Array(5001).fill(line).join('\\n')], name));"
+            " document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: files, bubbles: true })); }",
+            name,
+        )
+
+    page.route("**/v1/tasks", accept)
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_role("button", name="JSON lines").click()
+    drop("first")
+    expect(page.locator("section.panel [role=status]")).to_contain_text("5,001 tasks submitted.")
+    expect(page.locator("#toasts")).to_contain_text("Others are being submitted.")
+    key = posts[0][0].removesuffix("-0")
+    assert posts == [(f"{key}-0", "noop://host/first", 5000), (f"{key}-5000", "noop://host/first", 1)], posts
+    page.context.close()
+
+
+@check
 def what_failed_at_many_hosts_is_one_group(s):
     for host in range(1, 8):
         s.fleet.run("download", f"http://10.0.0.{host}/film.mp4", "--queue", "private")

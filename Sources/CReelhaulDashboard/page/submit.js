@@ -5,7 +5,7 @@ import { local, number, parse, parseBytes, plural, stringify } from "./format.js
 import { commandLine, hidden, submission } from "./command.js";
 import { live } from "./live.js";
 import { param, taskHref, tasksHref } from "./route.js";
-import { bar, copy, empty, field, head, option, panel } from "./ui.js";
+import { bar, copy, empty, field, head, option, panel, toast } from "./ui.js";
 
 const KINDS = {
   download: { words: "Download", source: "https://example.org/film.mp4", destination: "storage://default/films/", note: "From http(s):// or s3:// to a storage." },
@@ -108,6 +108,7 @@ export function open(_, view) {
   /// Sends what the field `name` has in `texts`, as `lines`.
   async function sendField(name, texts, lines) {
     const outcome = await sendLines(lines);
+    if (!outcome) return;
     // Only the wrong ones stay, so that the right ones are not submitted twice. While some were not sent, all stay as they are: the
     // same text has the same keys.
     if (!outcome.done || outcome.problem) return;
@@ -117,10 +118,12 @@ export function open(_, view) {
     if (area) area.value = values[name];
   }
 
-  /// Sends lines in requests of a bounded size. What was sent before and had no answer is sent as the same.
+  /// Sends lines in requests of a bounded size. What was sent before and had no answer is sent as the same. Returns what became of
+  /// them, or null while others are sent.
   async function sendLines(lines) {
+    if (isBusy) { toast("Others are being submitted. Try again after that.", { isBad: true }); return null; }
     isBusy = true;
-    answer = { done: 0, all: lines.length, ids: [], wrong: [] };
+    const outcome = answer = { done: 0, all: lines.length, ids: [], wrong: [] };
     draw();
     const text = lines.join("\n");
     if (sent.text !== text) sent = { text, key: key() };
@@ -130,18 +133,20 @@ export function open(_, view) {
       to = Math.max(to, from + 1);
       try {
         const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key}-${from}` } }).catch((problem) => problem.body?.results ? problem.body : Promise.reject(problem));
-        for (const one of told.results) one.error ? answer.wrong.push({ line: from + one.line, error: one.error, text: lines[from + one.line - 1] }) : answer.ids.push(one.id);
+        for (const one of told.results) one.error ? outcome.wrong.push({ line: from + one.line, error: one.error, text: lines[from + one.line - 1] }) : outcome.ids.push(one.id);
       } catch (problem) {
-        answer.problem = problem.message;
+        outcome.problem = problem.message;
         break;
       }
-      answer.done = from = to;
+      outcome.done = from = to;
       draw();
     }
     isBusy = false;
-    if (!answer.problem) sent = {};
+    // The page may show something else by now.
+    answer = outcome;
+    if (!outcome.problem) sent = {};
     draw();
-    return answer;
+    return outcome;
   }
 
   // MARK: JSON lines
