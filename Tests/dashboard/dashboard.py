@@ -678,6 +678,24 @@ def an_empty_list_gets_its_first_task(s):
 
 
 @check
+def a_dead_letter_of_a_topic_that_was_made_anew_is_another_one(s):
+    letter = {
+        "id": "0-0", "at": "2026-01-01T00:00:00.000000Z", "topic": "reelhaul.commands", "partition": 0, "offset": 7,
+        "code": "malformed_json", "reason": "former", "taskId": None, "text": "x", "bytes": 1, "isCut": False,
+    }  # fmt: skip
+    page = s.browser.page()
+    page.route(
+        "**/v1/dead-letters?*",
+        lambda route: route.fulfill(json={"deadLetters": [letter], "hasMore": False, "next": None}),
+    )
+    page.goto(f"{s.base}?view=dead-letters")
+    expect(page.locator(".groups li")).to_contain_text("former")
+    letter.update(at="2026-01-02T00:00:00.000000Z", reason="latter")
+    expect(page.locator(".groups li")).to_contain_text("latter")
+    page.context.close()
+
+
+@check
 def rows_do_not_move_under_the_pointer(s):
     for _ in range(4):
         s.paused("other")

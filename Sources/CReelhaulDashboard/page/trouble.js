@@ -39,7 +39,8 @@ function deadLetters(view) {
     // After more pages were read, only the first is read again.
     const first = new Set(page.deadLetters.map((one) => one.id)), last = page.deadLetters.at(-1);
     const rest = isLonger && page.hasMore ? (letters ?? []).filter((one) => !first.has(one.id) && (!last || one.at <= last.at)) : [];
-    letters = [...page.deadLetters.map((one) => known.get(one.id) ?? one), ...rest];
+    // A topic that was made anew has other letters in the same places.
+    letters = [...page.deadLetters.map((one) => known.get(one.id)?.at === one.at ? known.get(one.id) : one), ...rest];
     if (!isLonger || !page.hasMore) next = page.next;
   };
   const draw = () => show(view.root, head("Dead letters", "Commands that could not be understood or applied, as they came."),
