@@ -4,7 +4,6 @@ import ReelhaulSystem
 extension ControlAPI {
   /// How often the store is asked for what a stream shows, however many look at it.
   private static let interval = Duration.seconds(1)
-  private static let ping = Duration.seconds(15)
   /// How long the store may take before the stream says that there is trouble.
   private static let patience = Duration.seconds(5)
 
@@ -29,6 +28,10 @@ extension ControlAPI {
   ) async {
     var last: [String: [UInt8]] = [:]
     var quiet = BootInstant.now
+    /// A client with bytes on their way is slow, but not forgotten.
+    func tell(_ name: String) -> Bool {
+      stream.pending > 0 || stream.send(Array("event: \(name)\ndata: {}\n\n".utf8))
+    }
     guard stream.send(Array("retry: 1000\n\n".utf8)) else { return }
     while !Task.isCancelled {
       do {
@@ -46,11 +49,11 @@ extension ControlAPI {
         return
       } catch {
         last = [:]
-        guard stream.send(Array("event: trouble\ndata: {}\n\n".utf8)) else { return }
+        guard tell("trouble") else { return }
       }
-      if quiet + Self.ping < .now {
+      if quiet + settings.ping < .now {
         quiet = .now
-        guard stream.send(Array("event: ping\ndata: {}\n\n".utf8)) else { return }
+        guard tell("ping") else { return }
       }
       do { try await loop.sleep(for: Self.interval) } catch { return }
     }

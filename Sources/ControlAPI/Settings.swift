@@ -21,6 +21,8 @@ extension ControlAPI {
     package var requestsPerSecond: Int?
     /// How many wrong tokens an address may send at once; then one in six seconds.
     package var wrongTokens = 10
+    /// How often a stream of the state says `ping` where nothing changes.
+    package var ping = Duration.seconds(15)
 
     package init() {}
   }

@@ -9,6 +9,8 @@ package final class HTTPStream: @unchecked Sendable {
   private let waiting: (Bool) -> Void
   /// Writes that are not finished, and who waits for their end.
   private var unsent = 0
+  /// Whether the server knows that bytes wait for the client.
+  private var isWaiting = false
   private var waiter: CheckedContinuation<Void, Never>?
 
   /// More than this waits for no client.
@@ -34,7 +36,8 @@ package final class HTTPStream: @unchecked Sendable {
     stream.pending + bytes <= Self.most || stream.pending == 0 && serverHasRoom(bytes)
   }
 
-  /// Sends the bytes. Returns false if the client has gone, or reads so slowly that it is dropped.
+  /// Sends the bytes. Returns false if the client has gone, or reads so slowly that it is dropped. One that reads nothing
+  /// is dropped after the time that the server gives the reader of an answer.
   @discardableResult
   package func send(_ bytes: [UInt8]) -> Bool {
     guard !stream.isClosed else { return false }
@@ -46,19 +49,22 @@ package final class HTTPStream: @unchecked Sendable {
     stream.write(bytes) { [self] in
       unsent -= 1
       guard unsent == 0 else { return }
+      if isWaiting { waiting(false) }
+      isWaiting = false
       waiter?.resume()
       waiter = nil
+    }
+    if unsent > 0, !isWaiting {
+      isWaiting = true
+      waiting(true)
     }
     return true
   }
 
-  /// Waits until everything is sent; false if the client has gone. One that reads nothing is dropped after the time that
-  /// the server gives the reader of an answer. Only one task may wait.
+  /// Waits until everything is sent; false if the client has gone. Only one task may wait.
   package func flush() async -> Bool {
     if unsent > 0, !stream.isClosed {
-      waiting(true)
       await withCheckedContinuation { if unsent == 0 { $0.resume() } else { waiter = $0 } }
-      waiting(false)
     }
     return !stream.isClosed
   }
