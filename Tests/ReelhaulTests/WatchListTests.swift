@@ -60,14 +60,36 @@ import Testing
   func actions() {
     var list = Self.list([Self.task(1), Self.task(2, .paused), Self.task(3, .failed)])
     let ids = list.tasks.map(\.spec.id)
-    #expect(list.handle(.character("p")) == .send(.pause, ids[0]))
-    #expect(list.handle(.character("c")) == .none && list.mode == .confirming(.cancel, ids[0]))
+    let titles = list.tasks.map(\.title)
+    #expect(list.handle(.character("p")) == .send(.pause, ids[0], title: titles[0]))
+    #expect(
+      list.handle(.character("c")) == .none && list.mode == .confirming(.cancel, ids[0], title: titles[0]))
     #expect(list.handle(.character("n")) == .none && list.mode == .list)
-    #expect(list.handle(.character("c")) == .none && list.handle(.character("y")) == .send(.cancel, ids[0]))
+    #expect(list.handle(.character("c")) == .none)
+    #expect(list.handle(.character("y")) == .send(.cancel, ids[0], title: titles[0]))
     #expect(list.handle(.down) == .none && list.handle(.character("p")) == .none && !list.message.isEmpty)
-    #expect(list.handle(.character("r")) == .send(.resume, ids[1]))
-    #expect(list.handle(.down) == .none && list.handle(.character("r")) == .send(.retry, ids[2]))
-    #expect(list.handle(.home) == .none && list.handle(.character("+")) == .send(.prioritize(10), ids[0]))
+    #expect(list.handle(.character("r")) == .send(.resume, ids[1], title: titles[1]))
+    #expect(list.handle(.down) == .none && list.handle(.character("r")) == .send(.retry, ids[2], title: titles[2]))
+    #expect(list.handle(.home) == .none)
+    #expect(list.handle(.character("+")) == .send(.prioritize(10), ids[0], title: titles[0]))
+  }
+
+  @Test("a question stays with its task, and is taken back when the task leaves the list", arguments: ["c", "x"])
+  func questions(_ key: Character) {
+    var list = Self.list([Self.task(1, .paused, "alpha"), Self.task(2, .paused, "beta")])
+    let first = Self.task(1).spec.id
+    func lastLine() -> String { list.frame(on: Self.terminal, rows: 10).last ?? "" }
+    _ = list.handle(.character(key))
+    list.update([Self.task(3, .paused, "gamma"), Self.task(1, .paused, "alpha")], more: [])
+    #expect(lastLine().contains("alpha1.mp4? y: yes"))
+    let action: ControlAction = key == "c" ? .cancel : .remove(files: false)
+    #expect(list.handle(.character("y")) == .send(action, first, title: "alpha1.mp4"))
+
+    _ = list.handle(.character(key))
+    list.update([Self.task(2, .paused, "beta")], more: [])
+    #expect(list.mode == .list && list.current?.title == "beta2.mp4")
+    #expect(lastLine().contains("alpha1.mp4 has left the list"))
+    #expect(list.handle(.character("y")) == .none)
   }
 
   @Test("what is typed narrows the list, escape shows all again, and keys are text meanwhile") func find() {

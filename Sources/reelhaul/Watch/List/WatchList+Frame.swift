@@ -60,8 +60,8 @@ extension WatchList {
   private func lastLine(_ cut: (String) -> String, _ terminal: Terminal) -> String {
     switch mode {
     case .typing: cut("/\(text)\(terminal.isUnicode ? "▏" : "_")")
-    case .confirming(let action, _):
-      terminal.paint(.yellow, cut("Really \(action.name) \(current?.title ?? "this task")? y: yes, other keys: no"))
+    case .confirming(let action, _, let title):
+      terminal.paint(.yellow, cut("Really \(action.name) \(title)? y: yes, other keys: no"))
     default: message.isEmpty ? terminal.paint(.dim, cut(Self.keys)) : cut(message)
     }
   }

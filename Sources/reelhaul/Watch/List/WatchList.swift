@@ -30,8 +30,8 @@ struct WatchList {
     case list
     /// Typing what titles, URLs, queues, kinds and ids must contain.
     case typing
-    /// Asking before something is destroyed.
-    case confirming(ControlAction, UniqueID)
+    /// Asking before something is destroyed. The cursor may go to another task meanwhile, so the question keeps its own.
+    case confirming(ControlAction, UniqueID, title: String)
     case details(UniqueID)
     case help
   }
@@ -39,7 +39,7 @@ struct WatchList {
   /// What the screen shall do after a key.
   enum Effect: Equatable {
     case none, quit, reload
-    case send(ControlAction, UniqueID)
+    case send(ControlAction, UniqueID, title: String)
   }
 
   var group: Group
@@ -69,23 +69,31 @@ struct WatchList {
 
   var current: TaskDocument? { tasks.first { $0.spec.id == selected } }
 
+  private func has(_ id: UniqueID) -> Bool { tasks.contains { $0.spec.id == id } }
+
   mutating func update(_ tasks: [TaskDocument], more: Set<TaskState>) {
     let place = shown.firstIndex { $0.spec.id == selected } ?? 0
     (self.tasks, self.more) = (tasks, more)
     keepSelection(near: place)
-    if case .details(let id) = mode, !tasks.contains(where: { $0.spec.id == id }) { mode = .list }
+    switch mode {
+    case .details(let id) where !has(id): mode = .list
+    case .confirming(let action, let id, let title) where !has(id):
+      mode = .list
+      message = "\(action.name) was not sent: \(title) has left the list."
+    default: break
+    }
   }
 
   mutating func handle(_ key: Key) -> Effect {
     switch mode {
     case .typing: return type(key)
-    case .confirming(let action, let id):
+    case .confirming(let action, let id, let title):
       mode = .list
       guard key == .character("y") else {
         message = "Nothing was changed."
         return .none
       }
-      return .send(action, id)
+      return .send(action, id, title: title)
     case .help:
       mode = .list
       return .none
@@ -166,9 +174,9 @@ struct WatchList {
     }
     switch action {
     case .cancel, .remove:
-      mode = .confirming(action, task.spec.id)
+      mode = .confirming(action, task.spec.id, title: task.title)
       return .none
-    default: return .send(action, task.spec.id)
+    default: return .send(action, task.spec.id, title: task.title)
     }
   }
 

@@ -49,8 +49,8 @@ struct WatchScreen {
         case .none: break
         case .quit: return .done
         case .reload: next = .now
-        case .send(let action, let task):
-          await send(action, task)
+        case .send(let action, let task, let title):
+          await send(action, task, title)
           next = .now
         }
         if case .details = list.mode { next = .now }
@@ -89,12 +89,12 @@ struct WatchScreen {
     }
   }
 
-  private mutating func send(_ action: ControlAction, _ task: UniqueID) async {
+  private mutating func send(_ action: ControlAction, _ task: UniqueID, _ title: String) async {
     do {
       let client = try self.client ?? Fleet.client(context.arguments)
       self.client = client
       try await client.send([.control(.init(id: .make(), taskID: task, action: action, actor: CommandActor.name))])
-      list.message = "\(action.name): sent for \(list.current?.title ?? "\(task)")."
+      list.message = "\(action.name): sent for \(title)."
     } catch {
       list.message = "\(action.name) could not be sent: \(error)"
     }
