@@ -56,6 +56,20 @@ import Testing
     }
   }
 
+  @Test("a text that no task contains fits the terminal, too, and cannot control it", arguments: [10, 80])
+  func nothingFound(_ width: Int) {
+    var list = WatchList(text: String(repeating: "z", count: 300) + "\u{1B}[31m")
+    list.update([Self.task(1)], more: [])
+    var terminal = Self.terminal
+    terminal.width = width
+    for line in list.frame(on: terminal, rows: 10) {
+      #expect(DisplayWidth.of(line) <= width && !line.contains("\u{1B}"))
+    }
+    list = WatchList(text: "\u{1B}[31m")
+    list.update([Self.task(1)], more: [])
+    #expect(!list.frame(on: terminal, rows: 10).contains { $0.contains("\u{1B}") })
+  }
+
   @Test("an action is sent only if the state of the task allows it, and after a question if it destroys something")
   func actions() {
     var list = Self.list([Self.task(1), Self.task(2, .paused), Self.task(3, .failed)])

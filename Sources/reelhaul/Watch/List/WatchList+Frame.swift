@@ -30,7 +30,7 @@ extension WatchList {
         cut("  " + DisplayWidth.fit(Self.help[$0], to: 10) + Self.help[$0 + 1])
       }
     case .details: body = details.map(cut)
-    default: body = listed(on: terminal)
+    default: body = listed(cut, on: terminal)
     }
     let room = max(0, rows - 3)
     if body.count > room { body = Array(body.prefix(room)) }
@@ -66,11 +66,11 @@ extension WatchList {
     }
   }
 
-  private func listed(on terminal: Terminal) -> [String] {
+  private func listed(_ cut: (String) -> String, on terminal: Terminal) -> [String] {
     let shown = shown
     let visible = shown.dropFirst(top).prefix(height)
     guard !visible.isEmpty else {
-      return [text.isEmpty ? "" : "No task of these contains \"\(text)\"."].map { terminal.paint(.dim, $0) }
+      return [text.isEmpty ? "" : terminal.paint(.dim, cut("No task of these contains \"\(text)\"."))]
     }
     var narrow = terminal
     narrow.width = max(1, terminal.width - 2)
