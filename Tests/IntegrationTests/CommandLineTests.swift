@@ -338,6 +338,37 @@ import Testing
     #expect(error.contains(message) && !error.contains("secret"), "\(error)")
   }
 
+  @Test("what was done is told on standard error if its result cannot be printed")
+  func anUnprintedResultIsTold() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let directory = try TemporaryDirectory()
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stderr = "\(directory.path)/error"
+    func run(_ line: String) async throws -> (status: ReelhaulSystem.ExitStatus, error: String) {
+      unlink(options.stderr ?? "")
+      let script = "reelhaul() { \(TestFleet.binary) \"$@\"; }; \(line)"
+      let status = await (try ChildProcess("bash", ["-c", script], options)).wait()
+      return (status, String(decoding: try TestFleet.contents(options.stderr ?? ""), as: UTF8.self))
+    }
+    let gone = "exec > >(:); wait $!; "
+    for (before, line, code) in [
+      ("", ">/dev/full", 1), ("", ">&-", 1), ("", "--json >/dev/full", 1), ("", "--wait >/dev/full", 1),
+      (gone, "", 141),
+    ] {
+      let (status, error) = try await run("\(before)reelhaul download http://a.example/a.mp4 --paused \(line)")
+      let found = error.firstMatch(of: /Task ([0-9a-f-]{36}) was sent/)
+      let id = try #require(found.flatMap { UniqueID("\($0.1)") }, "\(error)")
+      try await fleet.wait(for: id, .paused)
+      #expect(status == .exited(Int32(code)) && error.contains("write to standard output") == (code == 1), "\(error)")
+    }
+    let (status, error) = try await run("reelhaul token create --scope read --name ci >/dev/full")
+    #expect(status == .exited(1) && error.contains("The token ci was made"), "\(error)")
+    let id = try #require(error.firstMatch(of: /'reelhaul token revoke ([0-9a-f-]{36})'/)?.1, "\(error)")
+    #expect(try await run("reelhaul token revoke \(id)").status == .exited(0))
+    await fleet.stop()
+  }
+
   @Test("Ctrl-C ends --wait and not the task")
   func anInterruptEndsTheWaitingAndNotTheTask() async throws {
     let fleet = try await TestFleet.start(workers: 1)

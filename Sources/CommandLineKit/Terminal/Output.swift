@@ -7,6 +7,8 @@ package struct Output: Sendable {
   private let descriptor: Int32
   /// Whether the process ends if its text cannot be written. A command that others depend on goes on without it.
   package var endsOnFailure: Bool
+  /// What is then said on standard error: what was done, if the lost text alone would have told it.
+  package var lastWords: String?
 
   package init(descriptor: Int32, endsOnFailure: Bool = false) {
     self.descriptor = descriptor
@@ -17,9 +19,9 @@ package struct Output: Sendable {
   /// Its failures are ignored, because there is no place to report them.
   package static let error = Output(descriptor: STDERR_FILENO)
 
-  /// Writes all of `text`, and waits while a pipe is full. With ``endsOnFailure`` the process ends silently if the
-  /// reader of a pipe is gone, as with SIGPIPE, and with 1 if a result cannot be written (a full disk). Otherwise the
-  /// rest of the text is dropped, and the answer says why.
+  /// Writes all of `text`, and waits while a pipe is full. With ``endsOnFailure`` the process ends with its
+  /// ``lastWords``: by SIGPIPE if the reader of a pipe is gone, and with 1 and the error if a result cannot be written (a
+  /// full disk). Otherwise the rest of the text is dropped, and the answer says why.
   package func write(_ text: String) {
     var text = text
     text.withUTF8 { _ = write(UnsafeRawBufferPointer($0)) }
@@ -37,9 +39,10 @@ package struct Output: Sendable {
       } else if errno != EINTR {
         let error = SystemError.last("write to standard output")
         guard endsOnFailure else { return error }
+        let isSilent = error.errno == EPIPE
+        for line in [isSilent ? nil : "error: \(error)", lastWords] { line.map { Output.error.line($0) } }
         // SIGPIPE is ignored because of sockets, so the process raises it here.
-        if error.errno == EPIPE { ProgramEnd.raise(SIGPIPE) }
-        Output.error.line("error: \(error)")
+        if isSilent { ProgramEnd.raise(SIGPIPE) }
         ProgramEnd.exit(1)
       }
     }

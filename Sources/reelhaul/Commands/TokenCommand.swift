@@ -45,12 +45,14 @@ extension Subcommand {
       throw CommandFailure(
         .failed, "there is a token with the name \(new.name)", hint: "Choose another --name, or revoke that one first.")
     }
+    var output = context.output
+    output.lastWords = "The token \(token.name) was made, and nobody has it: 'reelhaul token revoke \(token.id)'."
     if context.wantsJSON {
-      context.output.document { json in token.write(to: &json, secret: secret.text) }
+      output.document { json in token.write(to: &json, secret: secret.text) }
     } else {
       context.note(
         "\(new.name): this is shown once. Send it as 'Authorization: Bearer …', or sign in with it on the dashboard.")
-      context.output.line(secret.text)
+      output.line(secret.text)
     }
     return .done
   }

@@ -12,6 +12,9 @@ struct Submission: Sendable {
 
   init(_ spec: TaskSpec, _ context: Context) {
     self.spec = spec.withTrace
+    var context = context
+    // Nothing is printed before.
+    context.console.output.lastWords = "Task \(spec.id) was sent."
     self.context = context
   }
 
