@@ -16,9 +16,10 @@ package final class RawTerminal: Sendable {
     guard isatty(STDOUT_FILENO) == 1, tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
     former = settings
     settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
-    // A program that is suspended would leave the terminal as it is now.
+    // A program that is suspended or aborted would leave the terminal as it is now.
     withUnsafeMutableBytes(of: &settings.c_cc) { keys in
       keys[Int(VSUSP)] = 0
+      keys[Int(VQUIT)] = 0
       keys[Int(VMIN)] = 0
       keys[Int(VTIME)] = 0
     }

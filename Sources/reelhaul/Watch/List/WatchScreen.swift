@@ -27,7 +27,7 @@ struct WatchScreen {
   }
 
   mutating func run() async throws -> ExitCode {
-    let stop = StopSignal()
+    let stop = StopSignal(hangup: true)
     stop.onStop { [screen] in
       screen.restore()
       stop.end()
