@@ -132,6 +132,18 @@ import Testing
     #expect(DisplayWidth.truncate(text, to: width) == expected)
   }
 
+  @Test(
+    "a text is as wide as terminals show it",
+    arguments: [
+      ("", 0), ("film", 4), ("日本", 4), ("e\u{301}", 1), ("น้ำ", 2), ("กำลัง", 4), ("हिन्दी", 5), ("क्षि", 3), ("한국", 4),
+      ("\u{1112}\u{1161}\u{11AB}", 2), ("👍", 2), ("👍🏽", 2), ("👨‍👩‍👧", 2), ("🇩🇪", 2), ("❤️", 2), ("❤", 1),
+    ])
+  func widths(_ text: String, _ columns: Int) {
+    #expect(DisplayWidth.of(text) == columns)
+    #expect(DisplayWidth.truncate(text, to: columns) == text)
+    #expect(DisplayWidth.of(DisplayWidth.fit(text + text, to: columns)) == columns)
+  }
+
   @Test("a text of two lines keeps its line break, and no other control character") func printableLines() {
     #expect(TextWrap.printable("one two\nthree\u{1B}", width: 5) == ["one", "two", "three\u{FFFD}"])
   }
