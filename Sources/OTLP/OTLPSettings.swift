@@ -97,6 +97,15 @@ private struct Variables {
     return pairs
   }
 
+  /// Fields that can be sent: a wrong one would fail with every request.
+  private func headers(_ name: String) throws(InvalidOTLPSetting) -> [OTLPSettings.Header] {
+    let headers = try pairs(name)
+    guard headers.allSatisfy({ HeaderField(name: $0.name, value: $0.value).isSendable }) else {
+      throw InvalidOTLPSetting(name: name, expected: "NAME=VALUE,… that HTTP can send as header fields")
+    }
+    return headers
+  }
+
   /// - Parameter signal: `TRACES` or `METRICS`.
   func endpoint(_ signal: String) throws(InvalidOTLPSetting) -> OTLPSettings.Endpoint? {
     let exporter = "OTEL_\(signal)_EXPORTER"
@@ -114,12 +123,18 @@ private struct Variables {
     } catch {
       throw InvalidOTLPSetting(name: name, expected: "an http:// or https:// URL: \(error)")
     }
+    if name == shared + "ENDPOINT", url.utf8.contains(where: { "?#".utf8.contains($0) }) {
+      throw InvalidOTLPSetting(
+        name: name,
+        expected: "a URL without query and fragment, because a path comes behind it; "
+          + "\(shared)TRACES_ENDPOINT and \(shared)METRICS_ENDPOINT are whole URLs")
+    }
     if name == shared + "ENDPOINT" { url += (url.hasSuffix("/") ? "" : "/") + "v1/\(signal.lowercased())" }
     func named(_ name: String) -> String { values[own + name] == nil ? shared + name : own + name }
     try checkProtocol(named("PROTOCOL"))
     let caFileVariable = named("CERTIFICATE")
     return try OTLPSettings.Endpoint(
-      url: url, headers: pairs(named("HEADERS")), timeout: milliseconds(named("TIMEOUT"), or: .seconds(10)),
+      url: url, headers: headers(named("HEADERS")), timeout: milliseconds(named("TIMEOUT"), or: .seconds(10)),
       caFile: values[caFileVariable], caFileVariable: caFileVariable)
   }
 

@@ -25,10 +25,11 @@ import Testing
     #expect(shared.traces?.headers.map { "\($0.name): \($0.value)" } == ["authorization: Bearer a", "x: 1"])
     let own = try #require(
       try settings([
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://traces.example/in", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://traces.example/in?key=k",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b",
         "OTEL_EXPORTER_OTLP_TIMEOUT": "2500", "OTEL_METRICS_EXPORTER": "none",
       ]))
-    #expect(own.traces?.url == "https://traces.example/in" && own.metrics == nil)
+    #expect(own.traces?.url == "https://traces.example/in?key=k" && own.metrics == nil)
     #expect(own.traces?.headers.map(\.name) == ["a"] && own.traces?.timeout == .milliseconds(2500))
   }
 
@@ -50,7 +51,10 @@ import Testing
     arguments: [
       ("OTEL_SDK_DISABLED", "maybe"), ("OTEL_TRACES_EXPORTER", "zipkin"),
       ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318"),
-      ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+      ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"), ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/x?key=k"),
+      ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/#x"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=x%0d%0ab: c"),
+      ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "a b=c"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=%00"),
+      ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
       ("OTEL_EXPORTER_OTLP_HEADERS", "secret"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon"),
       ("OTEL_TRACES_SAMPLER", "sometimes"), ("OTEL_BSP_MAX_QUEUE_SIZE", "0"), ("OTEL_RESOURCE_ATTRIBUTES", "a=%zz"),
     ])
