@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 import Testing
 
 @Suite struct SettingsFileTests {
@@ -20,6 +21,25 @@ import Testing
       try SettingsFile.parse(text) == [
         "A": "1", "B": "two words # no comment", "C": "say \"hi\"", "D": "", "E": "it's", "F": "it's", "G": "a=b",
       ])
+  }
+
+  @Test(
+    "a value is what bash reads",
+    arguments: [
+      #""x\y.""#, #""a\$b\`c\"d\\e\'f""#, #"x\y\ z\#"#, "reelhaul. # mine", "a\t  # b", "a#b", #""a # b" # c"#,
+      "'a # b'#c",
+      " # nothing", "a\\ #b", "\u{301}a", "'\u{301}a'\u{301}", "\"\u{301}#\"",
+    ])
+  func readsWhatBashReads(_ value: String) async throws {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/settings"
+    var options = ChildProcess.Options()
+    options.stdout = "\(directory.path)/value"
+    try TextFile.write("KEY=\(value)\n", to: path)
+    let shell = try ChildProcess("bash", ["-c", #". "$0" && printf %s "$KEY""#, path], options)
+    #expect(await shell.wait() == .exited(0))
+    let read = try #require(options.stdout.flatMap { try? TextFile.read($0) })
+    #expect(try SettingsFile.parse("KEY=\(value)\n") == ["KEY": read])
   }
 
   @Test("a file of a Windows editor has the same settings", arguments: ["", "\u{FEFF}"])

@@ -4,13 +4,14 @@ package enum SettingsFile {
   /// The values of the file. Throws the number of the first wrong line, and what is wrong with it.
   package static func parse(_ text: String) throws(UsageError) -> [String: String] {
     var values: [String: String] = [:]
-    // Editors of Windows write a byte order mark, and line breaks "\r\n", which are one Character.
-    let text = text.first == "\u{FEFF}" ? text.dropFirst() : text[...]
-    let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
-    for (index, raw) in lines.enumerated() {
-      var line = trim(raw)
-      if line.isEmpty || line.hasPrefix("#") { continue }
-      if line.hasPrefix("export ") { line = trim(line.dropFirst(7)) }
+    // Not by Characters: "=" and a mark that combines with it would be one.
+    var text = text.unicodeScalars[...]
+    // Editors of Windows write a byte order mark, and line breaks "\r\n".
+    if text.first == "\u{FEFF}" { text.removeFirst() }
+    for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+      var line = trim(raw.last == "\r" ? raw.dropLast() : raw)
+      if line.isEmpty || line.first == "#" { continue }
+      if line.starts(with: "export ".unicodeScalars) { line = trim(line.dropFirst(7)) }
       guard let equals = line.firstIndex(of: "="), isKey(line[..<equals]) else {
         throw UsageError("line \(index + 1) is not KEY=value")
       }
@@ -36,33 +37,39 @@ package enum SettingsFile {
     "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
   }
 
-  private static func trim(_ text: Substring) -> Substring {
+  private typealias Text = Substring.UnicodeScalarView
+
+  private static func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
+
+  private static func trim(_ text: Text) -> Text {
     var text = text
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return text.drop { $0 == " " || $0 == "\t" }
+    while let last = text.last, isBlank(last) { text.removeLast() }
+    return text.drop(while: isBlank)
   }
 
-  private static func isKey(_ text: Substring) -> Bool {
-    guard let first = text.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
-    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+  private static func isKey(_ text: Text) -> Bool {
+    guard let first = text.first, !("0"..."9" ~= first) else { return false }
+    return text.allSatisfy { $0.isASCII && ($0.properties.isAlphabetic || "0"..."9" ~= $0 || $0 == "_") }
   }
 
-  /// The shell's rules for quotes: no escapes within single quotes, a backslash within double quotes and outside
-  /// quotes.
-  private static func unquote(_ text: Substring) -> String? {
-    var value = ""
-    var quote: Character?
-    var characters = text[...]
-    while let character = characters.popFirst() {
-      switch (character, quote) {
-      case ("'", nil), ("\"", nil): quote = character
+  /// The shell's rules: a backslash makes the next character ordinary outside quotes, within double quotes only those
+  /// that are special there, and none within single quotes. Outside quotes a comment may follow.
+  private static func unquote(_ text: Text) -> String? {
+    var value = String.UnicodeScalarView()
+    var quote: Unicode.Scalar?
+    var rest = text
+    while let scalar = rest.popFirst() {
+      switch (scalar, quote) {
+      case ("'", nil), ("\"", nil): quote = scalar
       case (let end, let open?) where end == open: quote = nil
       case ("\\", nil), ("\\", "\""):
-        guard let escaped = characters.popFirst() else { return nil }
+        guard let escaped = rest.popFirst() else { return nil }
+        if quote != nil, !"$`\"\\".unicodeScalars.contains(escaped) { value.append(scalar) }
         value.append(escaped)
-      default: value.append(character)
+      case (_, nil) where isBlank(scalar) && rest.drop(while: isBlank).first == "#": return String(value)
+      default: value.append(scalar)
       }
     }
-    return quote == nil ? value : nil
+    return quote == nil ? String(value) : nil
   }
 }
