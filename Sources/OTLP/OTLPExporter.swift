@@ -21,6 +21,10 @@ package actor OTLPExporter {
   private var tasks: [Task<Void, any Error>] = []
   /// Whether the receiver has failed since it last took something, by path.
   private var failing: Set<String> = []
+  /// Whether the last spans and metrics have had their time.
+  private var isOver = false
+  /// Ends the wait for the metrics that are being read.
+  private var giveUp: (@Sendable () -> Void)?
 
   /// Attempts to send one batch, and the wait before the second.
   private static let attempts = 5
@@ -81,10 +85,16 @@ package actor OTLPExporter {
     // A request that is under way has the time of the last ones, too.
     let end = loop.task { [loop] in
       try await loop.sleep(for: Self.farewell)
-      await self.closeClients()
+      await self.giveUpAll()
     }
     for task in tasks { _ = await task.result }
     end.cancel()
+  }
+
+  private func giveUpAll() async {
+    isOver = true
+    giveUp?()
+    await closeClients()
   }
 
   private nonisolated func closeClients() async {
@@ -123,15 +133,32 @@ package actor OTLPExporter {
     let timer = Wakeup(loop: loop)
     while true {
       await timer.sleep(until: .now + settings.metricsInterval)
-      let isLast = Task.isCancelled
-      // The last ones are read although this task is canceled.
-      if let metrics = await Task.detached(operation: read).value {
-        let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
-        await send(
-          encoder.encode(metrics, start: begunAt, now: now), to: endpoint, what: "metrics",
-          until: isLast ? .now + Self.farewell : nil)
+      let end = Task.isCancelled ? BootInstant.now + Self.farewell : nil
+      guard let metrics = await snapshot(read) else {
+        if Task.isCancelled { return }
+        continue
       }
-      if isLast { return }
+      let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+      await send(encoder.encode(metrics, start: begunAt, now: now), to: endpoint, what: "metrics", until: end)
+      if end != nil { return }
+    }
+  }
+
+  /// What `read` returns; nil if it has not by the end of the farewell. It asks a database, which may hang.
+  private func snapshot(_ read: @escaping @Sendable () async -> MetricsSnapshot?) async -> MetricsSnapshot? {
+    guard !isOver else { return nil }
+    return await withCheckedContinuation { continuation in
+      let waiting = Lock<CheckedContinuation<MetricsSnapshot?, Never>?>(continuation)
+      let settle: @Sendable (MetricsSnapshot?) -> Void = { metrics in
+        let first = waiting.withLock { waiting in
+          defer { waiting = nil }
+          return waiting
+        }
+        first?.resume(returning: metrics)
+      }
+      giveUp = { settle(nil) }
+      // The last ones are read although this task is canceled.
+      Task.detached { settle(await read()) }
     }
   }
 

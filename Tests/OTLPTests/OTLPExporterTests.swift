@@ -110,6 +110,25 @@ import Testing
     await receiver.stop()
   }
 
+  @Test("metrics that cannot be read hold up the end for seconds only", arguments: ["100", "60000"])
+  func hangingMetrics(_ interval: String) async throws {
+    let receiver = try await HookReceiver { _, _ in HTTPResponse(200) }
+    let log = Logger(level: .error)
+    let exporter = OTLPExporter(
+      try settings(receiver.port, ["OTEL_METRIC_EXPORT_INTERVAL": interval]), service: "films", log: log)
+    await exporter.start {
+      try? await Task.sleep(for: .seconds(60))
+      return MetricsSnapshot()
+    }
+    // In one case they are being read now, in the other only at the end.
+    try await Task.sleep(for: .milliseconds(300))
+    let begin = ContinuousClock.now
+    await exporter.close()
+    #expect(ContinuousClock.now - begin < .seconds(20))
+    log.close()
+    await receiver.stop()
+  }
+
   @Test("spans that end while others are sent wait until there is a batch of them") func batches() async throws {
     let recording = Lock<Tracer?>(nil)
     let receiver = try await HookReceiver { _, number in
