@@ -216,10 +216,15 @@ package actor OTLPExporter {
     switch answer.status {
     case 200..<300: return Self.rejection(in: answer.body).map { .refused($0) } ?? .taken
     case 429, 502, 503, 504:
-      let wait = answer.head["retry-after"].flatMap { Int64($0) }.flatMap { 0...60 ~= $0 ? $0 : nil }
-      return .failed("it answered \(answer.status)", after: wait.map { .seconds($0) })
+      return .failed("it answered \(answer.status)", after: Self.wait(answer.head["retry-after"]))
     default: return .refused("it answered \(answer.status)")
     }
+  }
+
+  /// How long a receiver asks to wait, in seconds, and at most a minute: what waits behind is dropped meanwhile.
+  static func wait(_ text: String?) -> Duration? {
+    guard let text, !text.isEmpty, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+    return .seconds(min(60, Int64(text) ?? .max))
   }
 
   /// Why it did not take some of them, as OTLP's `partialSuccess` says.

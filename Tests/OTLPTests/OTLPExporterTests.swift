@@ -129,6 +129,16 @@ import Testing
     await receiver.stop()
   }
 
+  @Test(
+    "a receiver's wait is kept to, and at most a minute",
+    arguments: [
+      ("0", 0), ("60", 60), ("61", 60), ("3600", 60), ("99999999999999999999", 60), ("-1", nil), ("+5", nil), ("", nil),
+      ("Fri, 31 Dec 1999 23:59:59 GMT", nil), (nil, nil),
+    ] as [(String?, Int?)])
+  func waits(_ text: String?, _ seconds: Int?) {
+    #expect(OTLPExporter.wait(text) == seconds.map { .seconds($0) })
+  }
+
   @Test("spans that end while others are sent wait until there is a batch of them") func batches() async throws {
     let recording = Lock<Tracer?>(nil)
     let receiver = try await HookReceiver { _, number in
