@@ -30,11 +30,8 @@ extension MetricsSnapshot {
     }
   }
 
+  /// With many interrupts, `/proc/stat` is long.
   private static func proc(_ name: String) -> String? {
-    guard let file = fopen("/proc/\(name)", "re") else { return nil }
-    defer { fclose(file) }
-    var bytes = [UInt8](repeating: 0, count: 64 << 10)
-    let count = fread(&bytes, 1, bytes.count, file)
-    return String(decoding: bytes[..<count], as: UTF8.self)
+    try? TextFile.read("/proc/\(name)", limit: 16 << 20)
   }
 }
