@@ -40,7 +40,9 @@ struct LogLine {
 
   private func appendLogfmtFields(to bytes: inout [UInt8]) {
     for (key, value) in fields {
-      bytes.append(text: " \(key)=")
+      bytes.append(UInt8(ascii: " "))
+      bytes.append(logfmtKey: key)
+      bytes.append(UInt8(ascii: "="))
       switch value {
       case .text(let text): bytes.append(logfmt: text)
       case .integer(let integer): bytes.append(text: String(integer))
@@ -58,9 +60,14 @@ extension [UInt8] {
 
   /// Quotes the text if it is empty or contains a space, a quote, `=` or a character that is unsafe on a terminal.
   fileprivate mutating func append(logfmt text: String) {
-    let isPlain =
-      !text.isEmpty && text.unicodeScalars.allSatisfy { !" \"=".unicodeScalars.contains($0) && !$0.isUnsafeOnTerminal }
+    let isPlain = !text.isEmpty && text.unicodeScalars.allSatisfy(\.isPlainInLogfmt)
     if isPlain { append(text: text) } else { append(json: text) }
+  }
+
+  /// A key cannot be quoted, so an underscore stands for each character that a value is quoted for.
+  fileprivate mutating func append(logfmtKey text: String) {
+    if text.isEmpty { append(UInt8(ascii: "_")) }
+    for scalar in text.unicodeScalars { append(contentsOf: (scalar.isPlainInLogfmt ? scalar : "_").utf8) }
   }
 
   /// Writes a JSON string. Characters that are unsafe on a terminal are escaped, so they cannot reach it.
@@ -82,4 +89,8 @@ extension [UInt8] {
     }
     append(UInt8(ascii: "\""))
   }
+}
+
+extension Unicode.Scalar {
+  fileprivate var isPlainInLogfmt: Bool { !" \"=".unicodeScalars.contains(self) && !isUnsafeOnTerminal }
 }

@@ -13,6 +13,12 @@ import WorkerCore
 
 @Suite struct HandlerAdapterTests {
   /// A later version of the worker, or of the handler, may have written it.
+  @Test("a field of a handler's line never has the name of another one") func logFields() {
+    let fields = TaskLogger.renamed([("msg", "a"), ("ts", "b"), ("msg_", "c"), ("task", "d"), ("x", "e"), ("x", "f")])
+    #expect(fields.map(\.0) == ["msg_", "ts_", "msg__", "task_", "x", "x_"])
+    #expect(fields.map(\.1) == ["a", "b", "c", "d", "e", "f"])
+  }
+
   @Test(
     "a task whose checkpoint this worker cannot read waits, and its handler is not run",
     arguments: [(2, #"{"checkpoint":{"step":2}}"#), (1, #"{"checkpoint":{"steps":[1,2]}}"#), (1, "[]")])

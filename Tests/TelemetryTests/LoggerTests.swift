@@ -56,6 +56,11 @@ import Testing
     #expect(lines[0].hasSuffix("level=error msg=\"two words\" plain=x quoted=\"a=b\" empty=\"\""))
   }
 
+  @Test("a key cannot end its field or control a terminal") func logfmtKeys() throws {
+    let lines = try output(.logfmt) { $0.info("m", ["a b=\"c\u{1b}": 1, "": 2, "é": 3]) }
+    #expect(lines.count == 1 && lines[0].hasSuffix("msg=m a_b__c_=1 _=2 é=3"), "\(lines)")
+  }
+
   @Test("a line for the journal begins with its priority")
   func theJournalGetsThePriority() throws {
     #expect(try output(.journal) { $0.error("bad") } == ["<3>msg=bad"])

@@ -4,7 +4,8 @@ import TaskCore
 import TaskStore
 import WorkerCore
 
-/// Writes lines to the worker's log; each names the task, its attempt, and its span if it is traced.
+/// Writes lines to the worker's log; each names the task, its attempt, and its span if it is traced. A field whose name a
+/// line already has gets an underscore behind it.
 public struct TaskLogger: Sendable {
   private let write: @Sendable (LogLevel, String, [(String, String)]) -> Void
 
@@ -12,8 +13,20 @@ public struct TaskLogger: Sendable {
     let common: [(String, LogValue)] =
       [("task", .of(run.claim.spec.id)), ("attempt", .integer(run.claim.attempt))] + (run.trace?.logFields ?? [])
     write = { level, message, fields in
-      let values = common + fields.map { ($0.0, .text($0.1)) }
-      logger.log(level, message, fields: values)
+      logger.log(level, message, fields: common + Self.renamed(fields).map { ($0.0, .text($0.1)) })
+    }
+  }
+
+  /// What every line has, whether the task is traced or not.
+  private static let reserved: Set<String> = ["ts", "level", "msg", "task", "attempt", "trace_id", "span_id"]
+
+  /// The fields with names that are not reserved, each once: readers of JSON take only one of two.
+  static func renamed(_ fields: [(String, String)]) -> [(String, String)] {
+    var names = reserved
+    return fields.map { field in
+      var name = field.0
+      while !names.insert(name).inserted { name += "_" }
+      return (name, field.1)
     }
   }
 
