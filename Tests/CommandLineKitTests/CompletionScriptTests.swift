@@ -29,6 +29,20 @@ import Testing
     #expect(try complete(script, ["app", "--verbose", "shell", ""]) == ["bash", "zsh"])
   }
 
+  @Test("names of files are offered whole, whatever they contain") func bashCompletesFiles() throws {
+    let program = CommandSpec(
+      name: "app", summary: "An application",
+      subcommands: [
+        CommandSpec(name: "send", summary: "Send it", positionals: [PositionalSpec("FILE", kind: .file, help: "what")])
+      ])
+    let directory = try TemporaryDirectory()
+    let names = ["a film.mp4", "a*", "ab"].map { "\(directory.path)/\($0)" }
+    for name in names { try TextFile.write("", to: name) }
+    let script = CompletionScript.make(for: .bash, program)
+    #expect(Set(try complete(script, ["app", "send", "\(directory.path)/a"])) == Set(names))
+    #expect(try complete(script, ["app", "send", "\(directory.path)/b"]) == [])
+  }
+
   /// The completions that bash offers for the last of `words`.
   private func complete(_ script: String, _ words: [String]) throws -> [String] {
     let line = words.map { "'\($0)'" }.joined(separator: " ")

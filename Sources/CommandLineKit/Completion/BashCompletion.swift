@@ -53,13 +53,18 @@ struct BashCompletion {
       """
   }
 
+  /// A name is a whole line, because it may have spaces and stars; readline quotes it.
+  private static func files(_ kind: String) -> String {
+    "mapfile -t COMPREPLY < <(compgen \(kind) -- \"$cur\"); compopt -o filenames 2>/dev/null"
+  }
+
   private func reply(for kind: ValueKind) -> String? {
     switch kind {
     case .flag: nil
     case .choice(let choices), .words(let choices):
       "COMPREPLY=($(compgen -W \"\(choices.joined(separator: " "))\" -- \"$cur\"))"
-    case .file: "COMPREPLY=($(compgen -f -- \"$cur\"))"
-    case .directory: "COMPREPLY=($(compgen -d -- \"$cur\"))"
+    case .file: Self.files("-f")
+    case .directory: Self.files("-d")
     case .text, .integer, .bytes: "COMPREPLY=()"
     }
   }
