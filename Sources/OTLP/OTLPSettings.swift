@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
 
@@ -88,11 +89,12 @@ private struct Variables {
   func pairs(_ name: String) throws(InvalidOTLPSetting) -> [OTLPSettings.Header] {
     var pairs: [OTLPSettings.Header] = []
     for part in values[name]?.split(separator: ",") ?? [] {
-      let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { $0.trimmed }
-      guard sides.count == 2, !sides[0].isEmpty, let value = PercentEncoding.decode(sides[1].utf8) else {
+      guard let pair = part.keyAndValue, case let key = pair.key.trimmed, !key.isEmpty,
+        let value = PercentEncoding.decode(pair.value.trimmed.utf8)
+      else {
         throw InvalidOTLPSetting(name: name, expected: "NAME=VALUE,…, with % escapes")
       }
-      pairs.append(.init(name: sides[0], value: String(decoding: value, as: UTF8.self)))
+      pairs.append(.init(name: key, value: String(decoding: value, as: UTF8.self)))
     }
     return pairs
   }
@@ -174,7 +176,7 @@ private struct Variables {
   }
 }
 
-extension Substring {
+extension String {
   fileprivate var trimmed: String {
     String(drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
   }

@@ -1,3 +1,5 @@
+import ReelhaulSystem
+
 /// Why labels select nothing.
 package enum LabelProblem: Error, Hashable, Sendable, CustomStringConvertible {
   case malformed(String)
@@ -19,8 +21,8 @@ extension TaskFilter {
   package static func labels(_ texts: [String]) throws(LabelProblem) -> [String: String?] {
     var labels: [String: String?] = [:]
     for text in texts {
-      let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      let (name, value) = (parts[0], parts.count == 2 ? parts[1] : nil)
+      let pair = text.keyAndValue
+      let (name, value) = (pair?.key ?? text, pair?.value)
       guard !name.isEmpty else { throw .malformed(text) }
       let known = labels[name] ?? nil
       if let known, let value, known != value { throw .twoValues(name: name, known, value) }

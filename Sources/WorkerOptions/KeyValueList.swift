@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 
 /// `name=value,name=value`
 package enum KeyValueList {
@@ -6,11 +7,10 @@ package enum KeyValueList {
     var values: [String: String] = [:]
     if text.isEmpty { return values }
     for pair in CommaList.parse(text) ?? [""] {
-      guard let equals = pair.firstIndex(of: "="), equals > pair.startIndex else {
+      guard let (name, value) = pair.keyAndValue, !name.isEmpty else {
         throw UsageError("\(option.setting) must be \(option.valueName), not \"\(text)\"")
       }
-      let name = String(pair[..<equals])
-      guard values.updateValue(String(pair[pair.index(after: equals)...]), forKey: name) == nil else {
+      guard values.updateValue(value, forKey: name) == nil else {
         throw UsageError("\(option.setting) names \(name) twice")
       }
     }

@@ -37,12 +37,13 @@ import Testing
     let made = try #require(
       try settings([
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.25",
-        "OTEL_RESOURCE_ATTRIBUTES": "service.name=x,deployment.environment.name=a%2Cb", "OTEL_SERVICE_NAME": "films",
+        "OTEL_RESOURCE_ATTRIBUTES": "service.name=x,deployment.environment.name=a%2Cb,mark=\u{301}",
+        "OTEL_SERVICE_NAME": "films",
         "OTEL_BSP_MAX_QUEUE_SIZE": "100", "OTEL_METRIC_EXPORT_INTERVAL": "1500",
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
       ]))
     #expect(made.sampler == .parentBased(root: .ratio(0.25)))
-    #expect(made.resource == ["service.name": "films", "deployment.environment.name": "a,b"])
+    #expect(made.resource == ["service.name": "films", "deployment.environment.name": "a,b", "mark": "\u{301}"])
     #expect(made.queue == 100 && made.batch == 100 && made.metricsInterval == .milliseconds(1500))
   }
 

@@ -1,6 +1,8 @@
 import CommandLineKit
+import Glibc
 import ReelhaulSystem
 import TaskCore
+import TaskStore
 import Testing
 import WorkerOptions
 
@@ -70,6 +72,17 @@ import WorkerOptions
     #expect(error?.message.hasPrefix(start) == true, "\(error?.message ?? "")")
     let source = #expect(throws: UsageError.self) { try spec([], of: "storage://default/a") }
     #expect(source?.message == "URL: a task of kind download needs an http://, https:// or s3://BUCKET/KEY URL here")
+  }
+
+  @Test("a value may begin with a mark that combines with what is before it") func combiningMarks() throws {
+    let mark = "\u{301}x"
+    #expect(try spec("--label=title=\(mark)").labels == ["title": mark])
+    #expect(try spec("--label=\(mark)=a").labels == [mark: "a"])
+    #expect(try KeyValueList.parse("a=\(mark),b=1", of: .labels) == ["a": mark, "b": "1"])
+    #expect(try TaskFilter.labels(["a=\(mark)"]) == ["a": mark])
+    setenv("REELHAUL_TEST_MARK", mark, 1)
+    defer { unsetenv("REELHAUL_TEST_MARK") }
+    #expect(ProcessEnvironment.all["REELHAUL_TEST_MARK"] == mark)
   }
 
   @Test("a label that is given twice is refused")

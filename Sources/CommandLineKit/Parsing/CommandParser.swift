@@ -1,4 +1,5 @@
 import ReelhaulCodec
+import ReelhaulSystem
 
 /// Parses a command line: `--name value`, `--name=value`, `-abc`, `--`, subcommands.
 package struct CommandParser: Sendable {
@@ -76,19 +77,20 @@ private struct Line {
   }
 
   mutating func takeLong(_ text: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {
-    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    let word = String(parts[0])
+    let pair = text.keyAndValue
+    let word = pair?.key ?? String(text)
     guard let option = options.first(where: { $0.name == word }) else {
       let near = Suggestion.nearest(to: word, in: options.map(\.name))
       throw UsageError(
         "\(name) has no option --\(word)", hint: near.map { "Did you mean --\($0)?" } ?? helpHint)
     }
     guard option.takesValue else {
-      if parts.count > 1 { throw UsageError("--\(word) takes no value", hint: helpHint) }
+      if pair != nil { throw UsageError("--\(word) takes no value", hint: helpHint) }
       values[word] = [""]
       return
     }
-    try set(option, parts.count > 1 ? String(parts[1]) : value(of: option, &rest))
+    let value = if let pair { pair.value } else { try value(of: option, &rest) }
+    try set(option, value)
   }
 
   mutating func takeShort(_ letters: Substring, _ rest: inout ArraySlice<String>) throws(UsageError) {

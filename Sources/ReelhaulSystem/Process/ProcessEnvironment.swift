@@ -6,10 +6,7 @@ package enum ProcessEnvironment {
     var values: [String: String] = [:]
     var entry = environ
     while let text = entry.pointee {
-      let pair = String(cString: text)
-      if let equals = pair.firstIndex(of: "=") {
-        values[String(pair[..<equals])] = String(pair[pair.index(after: equals)...])
-      }
+      if let pair = String(cString: text).keyAndValue { values[pair.key] = pair.value }
       entry += 1
     }
     return values
