@@ -32,6 +32,7 @@ struct WatchScreen {
       screen.restore()
       stop.end()
     }
+    await stop.isListening()
     defer { screen.restore() }
     let code = try await loop()
     await client?.close()
