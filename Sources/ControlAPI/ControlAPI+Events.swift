@@ -24,7 +24,8 @@ extension ControlAPI {
           help: "`start` begins with the submission of the one task that is named in `task`, if Kafka still has it.",
           values: ["start", "now"]),
         Route.Field(name: "lastEventId", help: "As the header Last-Event-ID, which a page cannot set."),
-      ], answers: [200], medium: "text/event-stream"
+      ], headers: [Route.Field(name: "Last-Event-ID", help: "The `id` of the last event that was seen.")],
+      answers: [200], medium: "text/event-stream"
     ) { api, call in try await api.events(call) }
   ]
 

@@ -18,13 +18,9 @@ extension ControlAPI {
         key is the same task, and must come with the same body.
         """,
       needs: .write, isPerQueue: true, query: Waiting.fields,
-      headers: [
-        .init(
-          name: "Idempotency-Key", help: "Makes the request repeatable: the same key is the same task.",
-          schema: .text(pattern: "^[!-~]+$", length: 1...255))
-      ], accepts: [json, lines], takes: .submission,
+      headers: [IdempotencyKeys.field("the same key is the same task")], accepts: [json, lines], takes: .submission,
       example: #"{"source": "https://example.org/talk.mp4", "destination": "storage://default/talk.mp4"}"#,
-      answers: [200, 202, 409], gives: .either([.submitted, .submittedLines])
+      answers: [200, 202, 409], gives: .either([.submitted, .submittedLines]), refuses: [422: .submittedLines]
     ) { api, call in
       let isMany = call.request.headers["content-type"]?.lowercased().hasPrefix(lines) == true
       return isMany ? try await api.submitMany(call) : try await api.submitOne(call)

@@ -20,6 +20,13 @@ final class IdempotencyKeys: Sendable {
 
   private let known = Lock(Known())
 
+  /// The header field, as the description has it.
+  static func field(_ effect: String) -> Route.Field {
+    Route.Field(
+      name: "Idempotency-Key", help: "Makes the request repeatable: \(effect).",
+      schema: .text(pattern: "^[!-~]+$", length: 1...255))
+  }
+
   /// The key of a request; nil if it has none.
   static func key(of request: HTTPRequest) throws(HTTPError) -> String? {
     guard let key = request.headers["idempotency-key"] else { return nil }

@@ -85,6 +85,8 @@ struct Route: Sendable {
   let answers: [Int]
   /// The JSON answer; nil if the answer is another medium or has no schema.
   let gives: JSONSchema?
+  /// JSON answers that are no problem details although their status is an error, by status.
+  let refuses: [Int: JSONSchema]
   /// The media type of the answer.
   let medium: String
   let pattern: [Segment]
@@ -95,7 +97,8 @@ struct Route: Sendable {
     segments: [String: JSONSchema] = [:], query: [Field] = [], headers: [Field] = [], hasAnyQuery: Bool = false,
     accepts: [String] = [],
     takes: JSONSchema? = nil, example: String? = nil, answers: [Int] = [200], gives: JSONSchema? = nil,
-    medium: String = "application/json", run: @escaping @Sendable (ControlAPI, Call) async throws -> HTTPResponse
+    refuses: [Int: JSONSchema] = [:], medium: String = "application/json",
+    run: @escaping @Sendable (ControlAPI, Call) async throws -> HTTPResponse
   ) {
     self.method = method
     self.path = path
@@ -112,6 +115,7 @@ struct Route: Sendable {
     self.example = example
     self.answers = answers
     self.gives = gives
+    self.refuses = refuses
     self.medium = medium
     pattern = path.split(separator: "/").map { part in
       part.hasPrefix("{") ? .named(String(part.dropFirst().dropLast())) : .fixed(String(part))

@@ -205,6 +205,22 @@ import Testing
       ] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
       }
+      let parts = text.split(separator: #""operationId":""#).dropFirst()
+      let operations = Dictionary(uniqueKeysWithValues: parts.map { ($0.prefix { $0 != "\"" }, $0) })
+      for (name, field) in [
+        ("post_v1_tasks", "Idempotency-Key"), ("post_v1_operations", "Idempotency-Key"),
+        ("get_v1_events", "Last-Event-ID"),
+      ] {
+        #expect(operations["\(name)"]?.contains(#""name":"\#(field)","in":"header""#) == true, "\(name)")
+      }
+      // Lines of which none is right are told one by one; what is no line is a problem.
+      let refused = try #require(operations["post_v1_tasks"]?.split(separator: #""422":"#).last)
+      let types = #/"application/json":.*SubmittedLines.*"application/problem\+json":/#
+      #expect(refused.prefix { $0 != "4" }.firstMatch(of: types) != nil, "\(refused)")
+      for (name, isTagged) in [("get_v1_events", false), ("get_v1_stream", false), ("get_v1_tasks", true)] {
+        let operation = operations["\(name)"]
+        #expect(operation?.contains("\"304\"") == isTagged && operation?.contains("\"ETag\"") == isTagged, "\(name)")
+      }
       let page = await bench.ask("GET", "/?state=failed&task=\(UniqueID.make())")
       #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
       #expect(page.headers["content-security-policy"]?.contains("script-src 'self'") == true)

@@ -259,7 +259,8 @@ import Testing
       let again = await bench.ask("POST", "/v1/operations", body, ["Idempotency-Key": "k"])
       #expect(first.status == 202 && first.headers["location"] == again.headers["location"])
       let other = #"{"action": "pause", "filter": {}}"#
-      #expect(await bench.ask("POST", "/v1/operations", other, ["Idempotency-Key": "k"]).status == 422)
+      let reused = await bench.ask("POST", "/v1/operations", other, ["Idempotency-Key": "k"])
+      #expect(reused.status == 422 && reused.body.contains(#""code":"idempotency_key_reused""#), "\(reused)")
       let kept = try await bench.store.operations(limit: 10)
       #expect(kept.count == 1)
     }

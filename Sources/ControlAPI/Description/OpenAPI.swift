@@ -9,6 +9,7 @@ struct OpenAPI {
   /// The path below which everything is; empty or such as `/reelhaul`.
   var prefix = ""
 
+  private static let problem = "application/problem+json"
   /// The statuses that any request may get.
   private static let always = [400, 403, 408, 414, 429, 431, 503, 504]
 
@@ -44,8 +45,9 @@ struct OpenAPI {
     var schemas: [String: JSONSchema] = [:]
     JSONSchema.problem.collect(into: &schemas)
     for route in routes {
-      for schema in [route.takes, route.gives] + route.query.map(\.schema) + route.segments.values.map({ $0 }) {
-        schema?.collect(into: &schemas)
+      let bodies = [route.takes, route.gives].compactMap { $0 } + route.refuses.values
+      for schema in bodies + route.query.compactMap(\.schema) + route.segments.values {
+        schema.collect(into: &schemas)
       }
     }
     json.name("schemas")
@@ -62,14 +64,7 @@ struct OpenAPI {
         json.object { json in
           json.member("description", HTTPResponse.reason(of: status))
           writeHeaders([401: ["WWW-Authenticate"], 405: ["Allow"], 429: ["Retry-After"]][status] ?? [], to: &json)
-          json.name("content")
-          json.object { json in
-            json.name("application/problem+json")
-            json.object { json in
-              json.name("schema")
-              JSONSchema.problem.write(to: &json)
-            }
-          }
+          writeContent([(Self.problem, .problem)], to: &json)
         }
       }
     }
@@ -164,27 +159,40 @@ struct OpenAPI {
     if route.pattern.contains(where: { if case .named = $0 { true } else { false } }) {
       statuses.formUnion([404, 405])
     }
+    // A stream has no entity tag.
+    let isTagged = route.method == "GET" && route.medium != "text/event-stream"
     for status in statuses.sorted() {
       json.name("\(status)")
       json.object { json in
-        guard status < 300 else { return json.member("$ref", "#/components/responses/\(status)") }
-        json.member("description", HTTPResponse.reason(of: status))
-        writeHeaders(status == 200 && route.method == "GET" ? ["ETag"] : [], to: &json)
-        guard status != 204 else { return }
-        json.name("content")
-        json.object { json in
-          json.name(route.medium)
-          json.object { json in
-            json.name("schema")
-            let isJSON = route.medium == ControlAPI.json
-            (route.gives ?? (isJSON ? .object([]) : .text())).write(to: &json)
-          }
+        let refused = route.refuses[status]
+        guard status < 300 || refused != nil else {
+          return json.member("$ref", "#/components/responses/\(status)")
         }
+        json.member("description", HTTPResponse.reason(of: status))
+        writeHeaders(status == 200 && isTagged ? ["ETag"] : [], to: &json)
+        guard status != 204 else { return }
+        if let refused { return writeContent([(ControlAPI.json, refused), (Self.problem, .problem)], to: &json) }
+        let isJSON = route.medium == ControlAPI.json
+        writeContent([(route.medium, route.gives ?? (isJSON ? .object([]) : .text()))], to: &json)
       }
     }
-    if route.method == "GET", route.answers.contains(200) {
+    if isTagged, route.answers.contains(200) {
       json.name("304")
       json.object { $0.member("description", HTTPResponse.reason(of: 304)) }
+    }
+  }
+
+  /// A body of any of these media types.
+  private func writeContent(_ bodies: [(type: String, schema: JSONSchema)], to json: inout JSONWriter) {
+    json.name("content")
+    json.object { json in
+      for (type, schema) in bodies {
+        json.name(type)
+        json.object { json in
+          json.name("schema")
+          schema.write(to: &json)
+        }
+      }
     }
   }
 

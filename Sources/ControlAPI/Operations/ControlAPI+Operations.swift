@@ -22,6 +22,7 @@ extension ControlAPI {
         """,
       needs: .write, isPerQueue: true,
       query: [Route.Field(name: "dry_run", help: "Only tell what it would do.", values: ["true", "false"])],
+      headers: [IdempotencyKeys.field("the same key is the same operation")],
       accepts: [json], takes: .operationBody, example: #"{"action": "retry", "filter": {"state": ["failed"]}}"#,
       answers: [200, 202, 422], gives: .either([.operation, .operationPreview])
     ) { api, call in
@@ -29,7 +30,8 @@ extension ControlAPI {
       if call.query["dry_run"] == "true" { return try await api.preview(operation) }
       let created = try await api.store.createOperation(operation)
       guard created.action == operation.action, created.selection == operation.selection else {
-        throw HTTPError(422, "this Idempotency-Key belongs to another operation, \(created.id)")
+        throw HTTPError(
+          422, "this Idempotency-Key belongs to another operation, \(created.id)", code: ProblemCode.keyReused.rawValue)
       }
       return HTTPResponse(
         202, headers: ["Location": "/v1/operations/\(created.id)"], type: json,
