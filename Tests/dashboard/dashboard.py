@@ -619,6 +619,27 @@ def each_reason_why_tasks_are_stuck_has_its_row(s):
     page.context.close()
 
 
+@check
+def each_kind_without_a_worker_is_told_once(s):
+    overview = read(f"{s.base}v1/overview")
+    overview["kindsWithoutWorker"] = ["cut", "out", "timeout"]
+    waits = "1 task waits for a worker with a handler for the kind cut: no live worker has one."
+    overview["stuck"] = [
+        {"reason": "worker", "count": 1, "isAtLeast": False, "query": "state=queued&kind=cut", "text": waits},
+        # Its words have the name of a kind.
+        {"reason": "cap", "count": 1, "isAtLeast": False, "query": "state=queued&kind=timeout",
+         "text": "1 task waits for a free place: the limit of kind timeout is 1."},
+    ]  # fmt: skip
+    page = s.browser.page()
+    page.route("**/v1/stream?*", lambda route: route.fulfill(
+        content_type="text/event-stream", body=f"event: overview\ndata: {json.dumps(overview)}\n\n",
+    ))  # fmt: skip
+    page.goto(s.base)
+    rows = page.locator("section[aria-label^=Stuck] li")
+    expect(rows).to_have_text([re.compile(f"{words}[^a-z]") for words in ("kind cut", "kind timeout", "for out", "for timeout")])
+    page.context.close()
+
+
 # Three nodes of which two have one key, drawn twice.
 EQUAL_KEYS = """async () => {
   const { h, show } = await import(new URL("assets/dom.js", location.href)), list = h("ul");

@@ -79,7 +79,8 @@ export function open(_, view) {
   function stuck() {
     const reasons = [...(overview.stuck ?? [])];
     if (overview.workers === 0 && !reasons.some((one) => one.reason === "worker")) reasons.unshift({ reason: "worker", text: "No worker is live: start one with 'reelhaul worker'.", query: "state=queued" });
-    for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => one.text?.includes(kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
+    const isOf = (one, kind) => one.reason === "worker" && new URLSearchParams(one.query).get("kind") === kind;
+    for (const kind of overview.kindsWithoutWorker ?? []) if (!reasons.some((one) => isOf(one, kind))) reasons.push({ reason: "worker", text: `No live worker has a handler for ${kind}.`, query: `state=queued&kind=${encodeURIComponent(kind)}` });
     const words = (one) => one.count === undefined ? one.text : one.text.replace(/^(at least )?\d+ tasks? /, "");
     return panel("Stuck, and why", null, reasons.length
       ? h("ul", { class: "rows" }, reasons.map((one) => h("li", { "data-key": words(one) }, h("a", { href: `?view=tasks&${one.query ?? "state=queued"}` }, h("b", { class: "count" }, one.count === undefined ? "" : number(one.count, one.isAtLeast)), h("span", {}, words(one)), h("small", { class: `tag is-${one.reason}` }, one.reason), icon("next")))))
