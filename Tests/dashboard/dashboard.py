@@ -640,6 +640,28 @@ def each_kind_without_a_worker_is_told_once(s):
     page.context.close()
 
 
+# A body that takes three seconds after its head.
+SLOW_BODY = """async () => {
+  const { get } = await import(new URL("assets/api.js", location.href)), { clock } = await import(new URL("assets/format.js", location.href));
+  const answer = window.fetch;
+  window.fetch = async (...given) => {
+    const response = await answer(...given), text = await response.text();
+    return { ok: true, status: 200, headers: response.headers, text: () => new Promise((done) => setTimeout(() => done(text), 3000)) };
+  };
+  await get("v1/session");
+  window.fetch = answer;
+  return clock.ahead;
+}"""
+
+
+@check
+def a_slow_body_does_not_set_the_clock_back(s):
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=task")
+    assert page.evaluate(SLOW_BODY) == 0
+    page.context.close()
+
+
 # Three nodes of which two have one key, drawn twice.
 EQUAL_KEYS = """async () => {
   const { h, show } = await import(new URL("assets/dom.js", location.href)), list = h("ul");

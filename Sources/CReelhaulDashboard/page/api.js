@@ -27,17 +27,17 @@ export const onSignInWanted = (run) => { signInWanted = run; };
 const PATIENCE = 30_000;
 
 async function answer(path, options = {}) {
-  let response, text;
+  let response, text, ahead;
   try {
     response = await fetch(path, { credentials: "same-origin", ...(options.method ? {} : { signal: AbortSignal.timeout(PATIENCE) }), ...options });
+    // Before the body, which may take long. The header has whole seconds.
+    ahead = Date.parse(response.headers.get("Date") ?? "") + 500 - Date.now();
     text = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, options.method ? "The server cannot be reached. Nothing is known to have been sent." : "The server cannot be reached.");
   }
-  const date = Date.parse(response.headers.get("Date") ?? "");
-  // The header has whole seconds.
-  if (date) clock.ahead = Math.abs(date + 500 - Date.now()) > 2000 ? date + 500 - Date.now() : 0;
+  if (!Number.isNaN(ahead)) clock.ahead = Math.abs(ahead) > 2000 ? ahead : 0;
   let body = {};
   try { body = text ? parse(text) : {}; } catch { /* A proxy's own page is no JSON. */ }
   if (!response.ok) {
