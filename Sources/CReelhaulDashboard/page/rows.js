@@ -97,9 +97,9 @@ export class Rows {
     this.isRead = true;
   }
 
-  /// Reads the page again that has the row at `index`, or the first one where there are no rows yet.
+  /// Reads the page again that has the row at `index`; where there are no rows yet, the one in which new tasks are.
   async refresh(index) {
-    if (this.isRead && !this.rows.length) return this.merge(await this.#read(null));
+    if (this.isRead && !this.rows.length) return this.merge(await this.#read(this.isUp ? this.#pages.at(-1).cursor : null));
     const row = this.rows[index];
     while (row) {
       const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
