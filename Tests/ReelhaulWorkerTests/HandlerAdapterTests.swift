@@ -104,8 +104,11 @@ import WorkerCore
       do { try await next() } catch {}
     }
     func outcome(_ error: any Error, stop: StopReason? = nil) async throws -> RunOutcome {
-      let handler = Scripted { _ -> Int in throw error }
-      return try await run(handler, middleware: [catching, catching], stop: stop)
+      let handler = Scripted { context -> Int in
+        if let stop { context.run.ledger.tellToStop(stop) }
+        throw error
+      }
+      return try await run(handler, middleware: [catching, catching])
     }
     let busy = TaskFailure(code: .init(rawValue: "busy"), message: "later", class: .retry)
     #expect(try await outcome(TaskError.retry("later", code: "busy")) == .failed(busy))
@@ -118,9 +121,12 @@ import WorkerCore
 
   @Test("a middleware that does not call its next fails the task, but not a run that is told to stop")
   func missingCalls() async throws {
-    let idle: TaskMiddleware = { _, _ in }
     func outcome(stop: StopReason? = nil) async throws -> RunOutcome {
-      try await run(Scripted { _ in 7 }, middleware: [idle], stop: stop)
+      let ledger = Lock<RunLedger?>(nil)
+      let idle: TaskMiddleware = { _, _ in
+        if let stop { ledger.withLock { $0?.tellToStop(stop) } }
+      }
+      return try await run(Scripted { _ in 7 }, middleware: [idle]) { known in ledger.withLock { $0 = known } }
     }
     guard case .failed(let failure) = try await outcome() else {
       Issue.record("it did not fail")
@@ -128,6 +134,30 @@ import WorkerCore
     }
     #expect(failure.code.rawValue == "middleware_error" && failure.class == .fail)
     #expect(try await outcome(stop: .drain) == .stopped)
+  }
+
+  @Test(
+    "of a run that is told to stop, or loses its task, while it waits for a thread or a middleware, nothing begins",
+    arguments: [StopReason.intent(.cancel), .timedOut, nil])
+  func stoppedBeforeItBegins(reason: StopReason?) async throws {
+    let (begun, ledger) = (Lock<[String]>([]), Lock<RunLedger?>(nil))
+    let handler = Scripted { _ in
+      begun.withLock { $0.append("handler") }
+      return 7
+    }
+    let layer: TaskMiddleware = { _, next in
+      begun.withLock { $0.append("middleware") }
+      ledger.withLock { $0.map(stop) }
+      try? await next()
+    }
+    @Sendable func stop(_ ledger: RunLedger) {
+      if let reason { ledger.tellToStop(reason) } else { ledger.disown() }
+    }
+    #expect(try await run(handler, before: stop) == .stopped)
+    #expect(try await run(handler, middleware: [layer, layer], before: stop) == .stopped)
+    #expect(begun.withLock { $0 } == [])
+    let outcome = try await run(handler, middleware: [layer, layer]) { known in ledger.withLock { $0 = known } }
+    #expect(outcome == .stopped && begun.withLock { $0 } == ["middleware"])
   }
 
   @Test("the scratch directory is removed only when the end of the run is written, which does not wait for it")
@@ -138,25 +168,28 @@ import WorkerCore
       path.withLock { $0 = scratch }
       return 1
     }
-    let outcome = try await run(handler) { ledger in
-      #expect(access(path.withLock { $0 }, F_OK) == 0)
-      await ledger.finish()
-      #expect(access(path.withLock { $0 }, F_OK) != 0)
-    }
+    let outcome = try await run(
+      handler,
+      then: { ledger in
+        #expect(access(path.withLock { $0 }, F_OK) == 0)
+        await ledger.finish()
+        #expect(access(path.withLock { $0 }, F_OK) != 0)
+      })
     #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
   }
 
   private func run(
-    _ handler: Scripted<Int>, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
-    from checkpoint: Checkpoint? = nil, then: (RunLedger) async -> Void = { _ in }
+    _ handler: Scripted<Int>, middleware: [TaskMiddleware] = [], from checkpoint: Checkpoint? = nil,
+    before: (RunLedger) -> Void = { _ in }, then: (RunLedger) async -> Void = { _ in }
   ) async throws -> RunOutcome {
     try await run(
-      handler, TaskSpec(Scripted<Int>.self, .init()), middleware: middleware, stop: stop, from: checkpoint, then: then)
+      handler, TaskSpec(Scripted<Int>.self, .init()), middleware: middleware, from: checkpoint, before: before,
+      then: then)
   }
 
   private func run(
-    _ handler: some TaskHandler, _ spec: TaskSpec, middleware: [TaskMiddleware] = [], stop: StopReason? = nil,
-    from checkpoint: Checkpoint?, then: (RunLedger) async -> Void = { _ in }
+    _ handler: some TaskHandler, _ spec: TaskSpec, middleware: [TaskMiddleware] = [], from checkpoint: Checkpoint?,
+    before: (RunLedger) -> Void = { _ in }, then: (RunLedger) async -> Void = { _ in }
   ) async throws -> RunOutcome {
     let loop = EventLoop(name: "adapter-test")
     let log = Logger(level: .error)
@@ -165,7 +198,7 @@ import WorkerCore
       claim: claim,
       lease: Lease(worker: WorkerID(rawValue: 1), boot: .random(), fence: Fence(until: .now + .seconds(3600))),
       store: StoreBatcher(store: MemoryStore(), loop: loop, log: log))
-    if let stop { ledger.tellToStop(stop) }
+    before(ledger)
     let outcome = await HandlerAdapter(handler, middleware: middleware, roots: nil, log: log).run(claim, ledger: ledger)
     await then(ledger)
     await Task.detached { loop.shutdown() }.value

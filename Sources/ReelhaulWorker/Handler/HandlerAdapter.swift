@@ -114,8 +114,13 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     _ parameters: Handler.Parameters, _ context: TaskContext<Handler.Checkpoint>
   ) async throws -> Handler.Output {
     let made = Lock<(output: Handler.Output?, error: (any Error)?)>((nil, nil))
+    // Before each step, because the wait for a thread, or for a middleware, may have been long.
+    let mayGoOn: @Sendable () throws -> Void = {
+      guard context.stopReason == nil else { throw CancellationError() }
+    }
     var next: @Sendable () async throws -> Void = { [handler] in
       do {
+        try mayGoOn()
         let output = try await handler.run(parameters, context: context)
         made.withLock { $0.output = output }
       } catch {
@@ -125,7 +130,10 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     }
     for layer in middleware.reversed() {
       let inner = next
-      next = { try await layer(context.task, inner) }
+      next = {
+        try mayGoOn()
+        try await layer(context.task, inner)
+      }
     }
     try await next()
     let (output, error) = made.withLock { $0 }
@@ -133,7 +141,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     // A middleware has caught it.
     if let error { throw error }
     // One that is canceled may well give up before it calls the handler.
-    guard context.stopReason == nil else { throw CancellationError() }
+    try mayGoOn()
     throw TaskError.permanent("a middleware did not call its next", code: "middleware_error")
   }
 
