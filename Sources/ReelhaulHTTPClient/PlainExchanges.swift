@@ -39,14 +39,14 @@ final class PlainExchanges: Sendable {
   // @unchecked: the exchanges are touched only under the lock.
   private final class Delegate: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     private let lock = NSLock()
-    private var exchanges: [Int: (caller: Caller, body: Data)] = [:]
+    private var exchanges: [Int: (caller: Caller, body: Data, refusal: URLResponse?)] = [:]
     /// Those that were canceled, and have ended, before they were begun.
     private var ended: Set<Int> = []
 
     func begin(_ task: Int, _ caller: Caller) {
       let hasEnded = lock.withLock {
         if ended.remove(task) != nil { return true }
-        exchanges[task] = (caller, Data())
+        exchanges[task] = (caller, Data(), nil)
         return false
       }
       if hasEnded { caller.resume(throwing: URLError(.cancelled)) }
@@ -58,6 +58,15 @@ final class PlainExchanges: Sendable {
         return exchanges[dataTask.taskIdentifier]?.body.count ?? 0
       }
       if count > PlainExchanges.limit { dataTask.cancel() }
+    }
+
+    func urlSession(
+      _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+      completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+      challenge.refuse(completionHandler) { refusal in
+        lock.withLock { exchanges[task.taskIdentifier]?.refusal = refusal }
+      }
     }
 
     func urlSession(
@@ -77,8 +86,8 @@ final class PlainExchanges: Sendable {
       guard exchange.body.count <= PlainExchanges.limit else {
         return exchange.caller.resume(throwing: URLError(.dataLengthExceedsMaximum))
       }
-      if let error { return exchange.caller.resume(throwing: error) }
-      exchange.caller.resume(returning: (exchange.body, task.response))
+      if let error, exchange.refusal == nil { return exchange.caller.resume(throwing: error) }
+      exchange.caller.resume(returning: (exchange.body, exchange.refusal ?? task.response))
     }
   }
 }

@@ -78,6 +78,15 @@ final class StreamingExchange: NSObject, URLSessionDataDelegate, @unchecked Send
     pieces.yield(data)
   }
 
+  func urlSession(
+    _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+    completionHandler: @escaping (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+  ) {
+    challenge.refuse(completionHandler) { refusal in
+      if self.refusal == nil { self.refusal = (refusal, Data()) }
+    }
+  }
+
   /// None is followed: see ``PlainExchanges``.
   func urlSession(
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,

@@ -144,6 +144,27 @@ import Testing
     }
   }
 
+  @Test(
+    "a proxy that asks for a password is an error with its status, and no call waits for ever", .timeLimit(.minutes(1)))
+  func passwords() async throws {
+    let id = UUID()
+    for scheme in ["Basic realm=\"a\"", "Digest realm=\"a\", nonce=\"b\"", "Bearer", "Negotiate"] {
+      try await ScriptedAPI.run { _, _ in
+        HTTPResponse(401, headers: ["WWW-Authenticate": scheme], type: "text/html", Array("<html>".utf8))
+      } _: { client, api in
+        let calls: [@Sendable () async throws -> Void] = [
+          { try await client.cancel(id) }, { _ = try await client.task(id) },
+          { for try await _ in client.events(of: id) {} },
+        ]
+        for call in calls {
+          let error = await #expect(throws: FleetError.self) { try await call() }
+          #expect(error?.status == 401 && error?.code == .unauthorized, "\(scheme): \(String(describing: error))")
+        }
+        #expect(api.requests.withLock { $0.count } == calls.count, "\(scheme)")
+      }
+    }
+  }
+
   @Test("problems are typed errors, and a command is not repeated after an answer that tells nothing of its effect")
   func errors() async throws {
     let id = UUID()
