@@ -25,6 +25,17 @@ import TransferEngine
     #expect(line.hasPrefix(state == .running || state == .publishing ? "worker " : "last worker "))
   }
 
+  @Test(
+    "show says how many attempts there are at most, unless only the workers of an own kind know",
+    arguments: [("download", 8, "0 of 8"), ("own", 8, "0"), ("own", 5, "0 of 5")])
+  func attempts(kind: String, most: Int, text: String) throws {
+    var task = document(.queued)
+    (task.spec.kind, task.spec.retry.maxAttempts) = (TaskKind(rawValue: kind), most)
+    let lines = TaskDetails.lines(TaskReport(task: task, waits: nil))
+    let line = try #require(lines.first { $0.hasPrefix("attempt ") })
+    #expect(line.dropFirst("attempt".count).trimmingPrefix { $0 == " " } == text)
+  }
+
   @Test("a task was submitted before it was started, although the claim that found it may have begun before")
   func history() {
     var task = document(.succeeded)

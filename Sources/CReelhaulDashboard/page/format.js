@@ -13,6 +13,10 @@ export function bytes(count) {
   return `${unit && value < 100 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
+/// `3 of 8`. Of an own kind, only its workers know how many attempts its policy allows where the task has the standard number.
+export const attempts = ({ kind, attempt, maxAttempts }) =>
+  Number(maxAttempts) === 8 && !["download", "upload", "copy", "delete", "noop"].includes(kind) ? `${attempt}` : `${attempt} of ${maxAttempts}`;
+
 export const rate = (value) => `${bytes(value)}/s`;
 
 /// Bytes of text as the command line reads it, `500`, `20M`, `1.5 GiB`: powers of 1024 with an `i`, powers of 1000 without.

@@ -1,7 +1,7 @@
 // The whole life of one task: how far it is, which bytes are there, what happened, and what can be done now.
 import { can, get } from "./api.js";
 import { badge, h, icon, show, svg } from "./dom.js";
-import { ago, bytes, duration, host, number, percent, plural, rate, stringify, time, title, until } from "./format.js";
+import { ago, attempts, bytes, duration, host, number, percent, plural, rate, stringify, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { commandLine, hidden, submission } from "./command.js";
 import { href, taskHref, taskId, tasksHref } from "./route.js";
@@ -66,7 +66,7 @@ export function open(_, view) {
 
   function sentence() {
     const status = task.status ?? task.state;
-    if (task.state === "running") return h("span", { class: "quiet" }, `attempt ${task.attempt} of ${task.maxAttempts}, since ${ago(task.startedAt).replace(" ago", "")}`);
+    if (task.state === "running") return h("span", { class: "quiet" }, `attempt ${attempts(task)}, since ${ago(task.startedAt).replace(" ago", "")}`);
     if (status === "scheduled" || status === "retrying") return h("span", { class: "quiet" }, `runs ${until(task.runAt)}`);
     if (task.finishedAt) return h("span", { class: "quiet" }, `${time(task.finishedAt)}, ${ago(task.finishedAt)}${task.startedAt ? `, took ${duration(Math.max(0, (Date.parse(task.finishedAt) - Date.parse(task.startedAt)) / 1000))}` : ""}`);
     return h("span", { class: "quiet" }, `created ${ago(task.createdAt)}`);
@@ -158,7 +158,7 @@ export function open(_, view) {
       ["Kind", h("a", { href: tasksHref({ kind: task.kind }) }, task.kind)],
       ["Queue", h("a", { href: tasksHref({ queue: task.queue }) }, task.queue)], ["Priority", number(task.priority)],
       ["Host", host(task.source) && h("a", { href: tasksHref({ host: host(task.source) }) }, host(task.source))],
-      ["Attempts", `${task.attempt} of ${task.maxAttempts}`],
+      ["Attempts", attempts(task)],
       ["Worker", task.worker && h("a", { href: href({ view: "workers", id: task.worker }) }, h("code", {}, task.worker))],
       ["Epoch", task.epoch && `${number(task.epoch)}${task.generation ? `, generation ${task.generation}` : ""}`],
       ["Checkpoint", task.parts ? `${number(task.parts.done)} of ${plural(task.parts.count, "part")}, each of ${bytes(task.parts.size)}` : task.ranges?.length && `${plural(task.ranges.length, "range")}, ${bytes(task.ranges.reduce((sum, [from, to]) => sum + to - from, 0))} recorded`],

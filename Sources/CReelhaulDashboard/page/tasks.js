@@ -1,7 +1,7 @@
 // The list of tasks: filters that are the address, rows that do not jump, and actions on one, some or all that match.
 import { can, taskNamed } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
-import { bytes, duration, host, local, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
+import { attempts, bytes, duration, host, local, number, percent, plural, rate, short, age, time, title, until } from "./format.js";
 import { live } from "./live.js";
 import { areKeysOn } from "./palette.js";
 import { FILTERS, change, go, href, query, saved, taskHref } from "./route.js";
@@ -26,7 +26,7 @@ const COLUMNS = {
   rate: { words: "Rate", width: "6.2rem", is: "num", cell: (task) => task.state === "running" && task.rate !== null ? rate(task.rate) : "" },
   eta: { words: "ETA", width: "6rem", is: "num", cell: (task) => task.state === "running" && task.eta !== null && task.eta !== undefined ? duration(task.eta) : "" },
   host: { words: "Host", width: "9rem", cell: (task) => host(task.source) },
-  attempt: { words: "Attempt", width: "5rem", is: "num", cell: (task) => `${task.attempt} of ${task.maxAttempts}` },
+  attempt: { words: "Attempt", width: "5rem", is: "num", cell: attempts },
   worker: { words: "Worker", width: "6.5rem", cell: (task) => task.worker ? task.worker.slice(-8) : "" },
   labels: { words: "Labels", width: "9rem", cell: (task) => Object.entries(task.labels ?? {}).filter(([key]) => key !== "title").map(([key, value]) => `${key}=${value}`).join(" ") },
   created: { words: "Created", width: "5.2rem", is: "num", cell: (task) => h("time", { datetime: task.createdAt, title: time(task.createdAt, true) }, short(age(task.createdAt))) },

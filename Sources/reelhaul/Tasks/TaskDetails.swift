@@ -83,12 +83,19 @@ enum TaskDetails {
     }
     if task.state == .running, let rate = task.rate { rows.append(("rate", ByteCount(rate).rate)) }
     if let eta = task.eta { rows.append(("eta", DurationText.clock(seconds: eta))) }
-    rows.append(("attempt", "\(task.attempt) of \(task.spec.retry.maxAttempts)"))
+    rows.append(("attempt", attempts(task)))
     if let worker = task.worker {
       rows.append((task.state.isOwned ? "worker" : "last worker", "\(worker) (epoch \(task.epoch))"))
     }
     if task.generation > 0 { rows.append(("generation", "\(task.generation)")) }
     return rows
+  }
+
+  /// Of an own kind, only its workers know how many attempts its policy allows where the task has the standard number.
+  private static func attempts(_ task: TaskDocument) -> String {
+    let most = task.spec.retry.maxAttempts
+    let isKnown = TaskKind.standard.contains(task.spec.kind) || most != RetryPolicy().maxAttempts
+    return "\(task.attempt)" + (isKnown ? " of \(most)" : "")
   }
 
   private static func recorded(_ report: TaskReport) -> [(String, String)] {
