@@ -22,7 +22,7 @@ package enum JSONValue {
     }
   }
 
-  /// Throws ``InvalidJSON``, which names the place.
+  /// `json` is JSON, as ``JSONReader`` reads it. Throws ``InvalidJSON``, which names the place where Foundation tells it.
   package static func decode<Value: Decodable>(_ type: Value.Type, from json: [UInt8]) throws(InvalidJSON) -> Value {
     let decoder = JSONDecoder()
     decoder.dateDecodingStrategy = .iso8601
@@ -54,6 +54,11 @@ extension InvalidJSON {
       self.init(path: Self.path(context.codingPath), reason: "it is null, expected \(type)")
     case .typeMismatch(let type, let context):
       self.init(path: Self.path(context.codingPath), reason: "expected \(type)")
+    // The text was read as JSON before. Foundation says this, without a place, of numbers that it cannot represent.
+    case .dataCorrupted(let context) where context.debugDescription == "The given data was not valid JSON.":
+      self.init(
+        path: Self.path(context.codingPath),
+        reason: "a number does not fit its type (it is too large, or has a fraction)")
     case .dataCorrupted(let context):
       self.init(path: Self.path(context.codingPath), reason: context.debugDescription)
     @unknown default:

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import MemoryTaskStore
 import ReelhaulSystem
@@ -96,6 +97,35 @@ import WorkerCore
     #expect(failure.code == code && failure.message.contains("host/a"))
     #expect(failure.message.utf8.count < 1200 && !failure.message.utf8.contains(0))
     for secret in ["hunter2", "abcdef"] { #expect(!failure.message.contains(secret)) }
+  }
+
+  private struct Numbers: TaskHandler {
+    struct Parameters: Codable, Sendable {
+      var count: Int?
+      var level: UInt8?
+      var ratio: Float?
+      var at: Date?
+    }
+    static let kind = "numbers"
+
+    func run(_ parameters: Parameters, context: TaskContext<NoCheckpoint>) async throws -> NoOutput { NoOutput() }
+  }
+
+  @Test(
+    "a number that does not fit its type is not called invalid JSON",
+    arguments: [
+      (#"{"count":5.5}"#, "a number does not fit its type"), (#"{"level":300}"#, "a number does not fit its type"),
+      (#"{"ratio":1e300}"#, "a number does not fit its type"), (#"{"count":"5"}"#, "count: expected"),
+      (#"{"at":"today"}"#, "ISO8601"),
+    ])
+  func numbers(parameters: String, complaint: String) async throws {
+    var spec = TaskSpec(id: .random(), kind: TaskKind(rawValue: Numbers.kind), source: "")
+    spec.parameters = Array(parameters.utf8)
+    guard case .failed(let failure) = try await run(Numbers(), spec, from: nil) else {
+      Issue.record("it ran")
+      return
+    }
+    #expect(failure.code == .parametersInvalid && failure.message.contains(complaint), "\(failure.message)")
   }
 
   @Test("an error that a middleware catches still decides what happens to the task")
