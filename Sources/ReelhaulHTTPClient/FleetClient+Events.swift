@@ -20,14 +20,26 @@ extension FleetClient {
 
   /// The events of one task, in their order. It ends with the event after which the task stays as it is. If the
   /// connection breaks, it goes on behind the last event.
+  ///
+  /// If that event was before the start, the stream ends within half a minute: until then it may still be on its way.
   public func events(of id: UUID, from start: EventStart = .now) -> AsyncThrowingStream<FleetEvent, any Error> {
     Self.stream { yield in
+      var hasEnded = false
       try await follow([("task", id.uuidString.lowercased())], from: start) { change in
-        guard case .event(let event, _) = change else { return true }
-        try await yield(event)
-        // The document may be newer than the event.
-        guard let task = event.task else { return false }
-        return !(task.state.isFinal && event.sequence >= task.sequence)
+        switch change {
+        case .connected:
+          hasEnded = try await known(id)?.state.isFinal ?? false
+          return true
+        case .quiet: return !hasEnded
+        case .event(let event, _):
+          try await yield(event)
+          // The document may be newer than the event.
+          guard let task = event.task else { return false }
+          // Who retries the task makes more events.
+          hasEnded = task.state.isFinal
+          return !(hasEnded && event.sequence >= task.sequence)
+        case .progress, .gap: return true
+        }
       }
     }
   }
@@ -75,6 +87,15 @@ extension FleetClient {
     try await follow(id) { _ in }
   }
 
+  /// A task as it is; nil if the fleet does not know it.
+  private func known(_ id: UUID) async throws -> FleetTask? {
+    do {
+      return try await task(id)
+    } catch let error as FleetError where error.code == .notFound || error.status == 404 {
+      return nil
+    }
+  }
+
   private static let removed = FleetError(.notFound, "the task was removed")
 
   /// Calls `body` with each new state of a task until its end.
@@ -85,12 +106,12 @@ extension FleetClient {
       switch change {
       case .connected, .gap:
         // Only now, so that nothing happens between this state and the first event.
-        do {
-          task = try await self.task(id)
-        } catch let error as FleetError where error.code == .notFound || error.status == 404 {
+        guard let found = try await known(id) else {
           guard task == nil else { throw Self.removed }
           return true  // Kafka has it, and no worker has read it yet.
         }
+        task = found
+      case .quiet: return true
       case .event(let event, _):
         guard event.sequence >= task?.sequence ?? 0 else { return true }
         guard let next = event.task else { throw Self.removed }

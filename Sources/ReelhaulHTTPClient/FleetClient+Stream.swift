@@ -11,6 +11,8 @@ extension FleetClient {
     case connected
     case event(FleetEvent, EventCursor?)
     case progress(ProgressSample)
+    /// There was nothing for a while since the stream was connected: all that had happened before has come.
+    case quiet
     /// The fleet no longer has all events behind the last one.
     case gap
   }
@@ -48,6 +50,7 @@ extension FleetClient {
     // Before all events there is a gap wherever the topic begins.
     var isBehindEvent = if case .after = start { true } else { false }
     while true {
+      var isConnected = false
       do {
         parser = ServerSentEventParser(lastID: cursor)
         var query = query
@@ -61,7 +64,13 @@ extension FleetClient {
             // The parser may have read the id of the next event, which has not come yet.
             cursor = event.id
             guard let change = try change(event) else { continue }
-            if case .event = change { isBehindEvent = true }
+            switch change {
+            case .event: isBehindEvent = true
+            case .connected: isConnected = true
+            // Before that the server may still look for events.
+            case .quiet where !isConnected: continue
+            default: break
+            }
             if case .gap = change, isBehindEvent, !skipsGaps {
               throw FleetError(.eventsLost, "the fleet no longer has the events behind this cursor")
             }
@@ -91,6 +100,7 @@ extension FleetClient {
         return .progress(try Self.decoder().decode(ProgressSample.self, from: Data(event.data.utf8)))
       case "gap": return .gap
       case "ready": return .connected
+      case "ping": return .quiet
       case "message":
         let cursor = event.id.map { EventCursor($0) }
         return .event(try Self.decoder().decode(FleetEvent.self, from: Data(event.data.utf8)), cursor)

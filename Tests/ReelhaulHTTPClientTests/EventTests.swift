@@ -70,6 +70,28 @@ import Testing
     }
   }
 
+  @Test(
+    "the events of a task that has ended already end when nothing more comes, but not before its last event",
+    .timeLimit(.minutes(1)), arguments: [nil, "succeeded", "running"])
+  func endedBefore(state: String?) async throws {
+    let id = UUID()
+    let (ping, ready) = ("event: ping\ndata: {}\n\n", "id: c0\nevent: ready\ndata: {}\n\n")
+    let last = Documents.event(id, "succeeded", "succeeded", sequence: 4, cursor: "c4")
+    for hasLast in [true, false] where hasLast || state == "succeeded" {
+      try await ScriptedAPI.run { _, request in
+        guard request.path.hasSuffix("/events") else {
+          return state.map { .json(Documents.task(id, $0, sequence: 4)) } ?? .problem(404, "there is no such task")
+        }
+        return .events(ping + ready + (hasLast ? (state == "succeeded" ? "" : ping) + last : ping))
+      } _: { client, api in
+        var types: [String] = []
+        for try await event in client.events(of: id) { types.append(event.type) }
+        #expect(types == (hasLast ? ["succeeded"] : []))
+        #expect(api.requests.withLock { $0.count } == 2)
+      }
+    }
+  }
+
   @Test("a page that is no stream of events is refused, even one without an end", .timeLimit(.minutes(1)))
   func page() async throws {
     try await ScriptedAPI.run { _, _ in
