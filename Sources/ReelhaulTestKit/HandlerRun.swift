@@ -7,13 +7,14 @@ import WorkerCore
 public enum HandlerMoment: Hashable, Sendable {
   /// After the nth checkpoint of the run, from 1: it is recorded, and its call has not returned.
   case checkpoint(Int)
-  /// After the nth report of the run, from 1.
+  /// After the nth report of the run, from 1. A report waits for nothing, so the handler's code goes on meanwhile.
   case report(Int)
 }
 
 /// How a run is stopped.
 public enum HandlerStop: Hashable, Sendable {
-  /// The process dies: the handler's code does not continue, not even to clean up.
+  /// The process dies. After a checkpoint the handler's code does not continue, not even to clean up. After a report it
+  /// does: its Swift task is canceled, and nothing that it records counts.
   case crash
   /// The task is paused.
   case pause
@@ -84,6 +85,7 @@ final class RunRecorder: RunObserver {
   private struct State {
     var plan: (moment: HandlerMoment, stop: HandlerStop)?
     var onStop: OnStop?
+    var onDeath: (@Sendable () -> Void)?
     var task: Task<Void, Never>?
     var isDead = false
     var checkpoints: [[UInt8]] = []
@@ -107,6 +109,9 @@ final class RunRecorder: RunObserver {
   var reports: [(done: Int64, total: Int64?)] { state.withLock { $0.reports } }
 
   func onStop(_ body: @escaping OnStop) { state.withLock { $0.onStop = body } }
+
+  /// `body` is called before the handler's code can go on.
+  func onDeath(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.onDeath = body } }
 
   /// The outcome of `body`; nil if the process has died.
   func outcome(of body: @escaping @Sendable () async -> RunOutcome) async -> RunOutcome? {
@@ -155,8 +160,13 @@ final class RunRecorder: RunObserver {
   }
 
   private func die() {
-    state.withLock { $0.isDead = true }
+    let (onDeath, task) = state.withLock { state in
+      state.isDead = true
+      return (state.onDeath, state.task)
+    }
+    onDeath?()
     finish(nil)
+    task?.cancel()
   }
 
   /// Never returns: the process is dead, so the handler's code must not continue.

@@ -86,6 +86,7 @@ public actor HandlerTest<Handler: TaskHandler> {
     let batcher = StoreBatcher(store: store, loop: loop, log: log)
     let ledger = RunLedger(claim: claim, lease: lease, store: batcher)
     plan = nil
+    recorder.onDeath { fence.close() }
     recorder.onStop { [store, spec] stop, task in
       switch stop {
       case .crash: return
@@ -102,7 +103,6 @@ public actor HandlerTest<Handler: TaskHandler> {
       task.cancel()
     }
     let outcome = await recorder.outcome(of: { await adapter.run(claim, ledger: ledger) })
-    if outcome == nil { fence.close() }
     return try await settle(outcome, adapter, recorder, claim, ledger, worker)
   }
 

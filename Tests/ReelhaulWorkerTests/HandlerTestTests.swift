@@ -92,6 +92,25 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     }
   }
 
+  @Test("a crash behind a report cancels the handler's code, which does nothing that counts", .timeLimit(.minutes(1)))
+  func crashBehindReport() async throws {
+    let wasCanceled = Lock(false)
+    try await withScript { context -> Int in
+      guard context.epoch == 1 else { return context.lastCheckpoint == nil ? 1 : 2 }
+      context.report(done: 1)
+      try? await Task.sleep(for: .seconds(3600))
+      wasCanceled.withLock { $0 = Task.isCancelled }
+      try await context.checkpoint(.init(text: "late"))
+      return 3
+    } test: { test in
+      await test.stop(after: .report(1), as: .crash)
+      let first = try await test.run()
+      #expect(first.isCrashed && first.checkpoints.isEmpty && first.reports.count == 1)
+      while !wasCanceled.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+      #expect(try await test.resume().output == 1)
+    }
+  }
+
   @Test("a paused run stops, and a resumed one goes on from its last checkpoint")
   func pause() async throws {
     try await withStepper { test in
