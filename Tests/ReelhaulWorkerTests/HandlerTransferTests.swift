@@ -44,6 +44,27 @@ import Testing
     origin.close()
   }
 
+  @Test("two transfers to one name at once fail the task with a reason, and one after the other does not")
+  func sameName() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> Int in
+      for _ in 0..<2 { _ = try await context.transfer.fetch(url, as: "same") }
+      async let first = context.transfer.fetch(url, as: "same")
+      async let second = context.transfer.fetch(url, as: "same")
+      async let other = context.transfer.fetch(url, as: "other")
+      _ = try await other
+      _ = try await (first, second)
+      return 1
+    } test: { test in
+      let run = try await test.run()
+      let failure = try #require(run.failure, "\(run)")
+      #expect(failure.code.rawValue == "transfer_twice" && !failure.isRetryable && failure.message.contains("same"))
+    }
+    origin.close()
+  }
+
   @Test("a task records no more transfers than its next run can read, and fails with one more")
   func mostTransfers() async throws {
     let origin = try OriginServer()

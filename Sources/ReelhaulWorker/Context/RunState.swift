@@ -23,6 +23,8 @@ package final class RunState: Sendable {
   let roots: StorageRoots?
   private let payload: Lock<Payload>
   private let stage: Lock<String?>
+  /// The transfers that are under way, by the ids of their staging files, which two cannot share.
+  private let transfers = Lock<Set<UniqueID>>([])
   let scratchDirectory: ScratchDirectory
   /// Lets one checkpoint be recorded at a time, so that an older payload never overwrites a newer one.
   private let recording = AsyncGate()
@@ -82,6 +84,15 @@ package final class RunState: Sendable {
 
   func checkpoint(ofTransfer name: String) -> Checkpoint? {
     payload.withLock { $0.transfers[name] }
+  }
+
+  /// Runs `body` as the only transfer with this id. Throws a permanent ``TaskError`` if there is one.
+  func transfer<Result>(_ id: UniqueID, to name: String, _ body: () async throws -> Result) async throws -> Result {
+    guard transfers.withLock({ $0.insert(id).inserted }) else {
+      throw TaskError.permanent("a transfer to \"\(name)\" is under way in this run", code: "transfer_twice")
+    }
+    defer { transfers.withLock { _ = $0.remove(id) } }
+    return try await body()
   }
 
   /// Throws a permanent ``TaskError`` if the value cannot be written as JSON: no attempt would succeed.

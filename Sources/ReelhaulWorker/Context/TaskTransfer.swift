@@ -13,7 +13,8 @@ import WorkerCore
 /// continues from there. The calls throw ``TaskError`` with the code with which a download task would fail,
 /// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
 ///
-/// A task may have 256 transfers that are begun and not done.
+/// A task may have 256 transfers that are begun and not done. Two at once to one name or destination are a mistake of the
+/// handler: the second one fails the task.
 public struct TaskTransfer: Sendable {
   let run: RunState
 
@@ -132,6 +133,14 @@ public struct TaskTransfer: Sendable {
     } catch {
       throw TaskError.permanent("the transfer: \(error)", code: TaskFailure.Code.sourceInvalid.rawValue)
     }
+    return try await run.transfer(spec.id, to: name) {
+      try await download(spec, to: place, named: name, options, roots)
+    }
+  }
+
+  private func download(
+    _ spec: TaskSpec, to place: StorageURL, named name: String, _ options: Options, _ roots: StorageRoots
+  ) async throws -> (bytes: Int64, sha256: String?) {
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
     if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) { return file }
     let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
