@@ -208,6 +208,25 @@ import WorkerCore
     #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
   }
 
+  @Test("what a handler left running gets no scratch directory after the end of the run")
+  func scratchAfterEnd() async throws {
+    let kept = Lock<TaskContext<Scripted<Int>.Checkpoint>?>(nil)
+    let handler = Scripted { context -> Int in
+      kept.withLock { $0 = context }
+      return 1
+    }
+    let outcome = try await run(
+      handler,
+      then: { ledger in
+        // One that is asked for at the same time is removed, or not made.
+        async let early = kept.withLock { $0 }?.scratch()
+        await ledger.finish()
+        if let path = try? await early { #expect(access(path, F_OK) != 0) }
+        await #expect(throws: OwnershipLostError.self) { try await kept.withLock { $0 }?.scratch() }
+      })
+    #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
+  }
+
   private func run(
     _ handler: Scripted<Int>, middleware: [TaskMiddleware] = [], from checkpoint: Checkpoint? = nil,
     before: (RunLedger) -> Void = { _ in }, then: (RunLedger) async -> Void = { _ in }

@@ -16,7 +16,9 @@ struct ScratchDirectory: Sendable {
   let name: ScratchName
   private let place: Place
   private let made = Lock<String?>(nil)
-  private let making = AsyncGate()
+  private let isOver = Lock(false)
+  /// Lets it be made or removed by one caller at a time.
+  private let changing = AsyncGate()
 
   init(_ claim: Claim, roots: StorageRoots?) {
     name = ScratchName(task: claim.spec.id, epoch: claim.epoch)
@@ -30,8 +32,10 @@ struct ScratchDirectory: Sendable {
     if case .volume(let root) = place { root } else { nil }
   }
 
+  /// Throws ``OwnershipLostError`` after the end of the run: what is made then would stay.
   func path() async throws -> String {
-    try await making.run { [self] in
+    try await changing.run { [self] in
+      guard !isOver.withLock({ $0 }) else { throw OwnershipLostError() }
       if let path = made.withLock({ $0 }) { return path }
       let path: String
       do {
@@ -50,10 +54,13 @@ struct ScratchDirectory: Sendable {
   }
 
   func remove() async {
-    guard let path = made.withLock({ $0 }) else { return }
-    switch place {
-    case .volume(let root): try? await root.files.run { _ = removeTree(path) }
-    case .system: removeTree(path)
+    try? await changing.run { [self] in
+      isOver.withLock { $0 = true }
+      guard let path = made.withLock({ $0 }) else { return }
+      switch place {
+      case .volume(let root): try await root.files.run { _ = removeTree(path) }
+      case .system: removeTree(path)
+      }
     }
   }
 }

@@ -57,7 +57,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   /// A directory for this run only, empty at first. If the worker has a storage, the directory is on its file system.
   /// It is removed when the run ends. The directory of a crashed run is removed later.
   ///
-  /// Throws a ``TaskError`` that waits if the directory cannot be made.
+  /// Throws a ``TaskError`` that waits if the directory cannot be made, and ``OwnershipLostError`` after the run's end.
   public func scratch() async throws -> String {
     try await run.scratch()
   }
