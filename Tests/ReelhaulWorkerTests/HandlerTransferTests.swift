@@ -65,6 +65,30 @@ import Testing
     origin.close()
   }
 
+  @Test("only a file of the scratch directory can be published, by whichever path beneath it")
+  func publishedPaths() async throws {
+    try await withScript { context -> [String] in
+      let scratch = try await context.scratch()
+      mkdir("\(scratch)/out", 0o755)
+      var names: [String] = []
+      for path in ["/a", "//b", "/out//c", "/./d"] {
+        close(open(scratch + path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+        let file = try await context.transfer.publish(scratch + path, to: "storage://default/\(names.count)")
+        names.append(file.location)
+      }
+      for path in ["/../../f", "/out/../../f", "/..", "/", "//", "", "-other/f"] {
+        let error = await #expect(throws: TaskError.self) {
+          _ = try await context.transfer.publish(scratch + path, to: "storage://default/wrong")
+        }
+        #expect(error?.meaning == .permanent && error?.message.hasPrefix("only a file of the run's scratch") == true)
+      }
+      return names
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output?.count == 4, "\(run)")
+    }
+  }
+
   @Test("a task records no more transfers than its next run can read, and fails with one more")
   func mostTransfers() async throws {
     let origin = try OriginServer()

@@ -78,10 +78,10 @@ public struct TaskTransfer: Sendable {
   ) async throws -> File {
     let place = try Self.place(destination)
     let scratch = try await run.scratch()
-    guard path.hasPrefix(scratch + "/") else {
+    let parts = path.dropFirst(scratch.count).split(separator: "/")
+    guard path.hasPrefix(scratch + "/"), !parts.isEmpty, !parts.contains("..") else {
       throw TaskError.permanent("only a file of the run's scratch directory can be published, not \(path)")
     }
-    let file = String(path.dropFirst(scratch.count + 1))
     guard let root = run.scratchDirectory.root, root.name == place.root else {
       throw TaskError.permanent(
         "\(destination) is not on the volume of the scratch directory: name it as the task's destination",
@@ -91,7 +91,9 @@ public struct TaskTransfer: Sendable {
     do {
       let bytes = try await root.withVolume { [run] volume in
         guard run.ledger.mayWrite else { throw OwnershipLostError() }
-        return try volume.publish(file, of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark).bytes
+        return try volume.publish(
+          parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark
+        ).bytes
       }
       return File(location: destination, bytes: bytes, sha256: nil)
     } catch let error as StorageError {
