@@ -63,11 +63,12 @@ extension FleetClient {
             failures = 0
             // The parser may have read the id of the next event, which has not come yet.
             cursor = event.id
+            if event.name == "trouble" { isConnected = false }
             guard let change = try change(event) else { continue }
             switch change {
             case .event: isBehindEvent = true
             case .connected: isConnected = true
-            // Before that the server may still look for events.
+            // Otherwise the server may still look for events, or cannot read them.
             case .quiet where !isConnected: continue
             default: break
             }

@@ -76,13 +76,14 @@ import Testing
   func endedBefore(state: String?) async throws {
     let id = UUID()
     let (ping, ready) = ("event: ping\ndata: {}\n\n", "id: c0\nevent: ready\ndata: {}\n\n")
+    let trouble = "event: trouble\ndata: {}\n\n"
     let last = Documents.event(id, "succeeded", "succeeded", sequence: 4, cursor: "c4")
     for hasLast in [true, false] where hasLast || state == "succeeded" {
       try await ScriptedAPI.run { _, request in
         guard request.path.hasSuffix("/events") else {
           return state.map { .json(Documents.task(id, $0, sequence: 4)) } ?? .problem(404, "there is no such task")
         }
-        return .events(ping + ready + (hasLast ? (state == "succeeded" ? "" : ping) + last : ping))
+        return .events(ping + ready + (hasLast ? (state == "succeeded" ? trouble : "") + ping + last : ping))
       } _: { client, api in
         var types: [String] = []
         for try await event in client.events(of: id) { types.append(event.type) }
