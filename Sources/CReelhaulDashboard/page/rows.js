@@ -99,7 +99,13 @@ export class Rows {
 
   /// Reads the page again that has the row at `index`; where there are no rows yet, the one in which new tasks are.
   async refresh(index) {
-    if (this.isRead && !this.rows.length) return this.merge(await this.#read(this.isUp ? this.#pages.at(-1).cursor : null));
+    while (this.isRead && !this.rows.length) {
+      const page = await this.#read(this.isUp ? this.#pages.at(-1).cursor : null);
+      this.merge(page);
+      if (!this.isUp || page.tasks.length || !page.next) return;
+      // The search took more pages than before.
+      this.#pages.push({ cursor: page.next, after: null });
+    }
     const row = this.rows[index];
     while (row) {
       const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
