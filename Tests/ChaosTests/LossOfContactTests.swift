@@ -110,7 +110,7 @@ import Testing
     switch loss {
     case .frozen: worker.kill(SIGSTOP)
     case .cutOff: proxy.setSilent(true)
-    case .hungSessions: stopped = try await stopSessions(fleet)
+    case .hungSessions: stopped = try await stopSessions()
     }
     defer { for session in stopped { kill(session, SIGCONT) } }
     // A little more than two thirds of the lease are over.
@@ -133,7 +133,7 @@ import Testing
     case .cutOff: proxy.setSilent(false)
     case .hungSessions:
       for session in stopped { kill(session, SIGCONT) }
-      _ = try await fleet.pool.query(PostgresStatement("alter role \(Self.role) login", writes: true))
+      try await TestPostgres.shared.asSuperuser { try await $0.script("alter role \(Self.role) login") }
     }
     end.open()
     let done = try await fleet.wait(for: task, .succeeded)
@@ -156,21 +156,23 @@ import Testing
   }
 
   /// Stops the sessions of the worker at a moment when they hold no lock for which others wait.
-  private func stopSessions(_ fleet: TestFleet) async throws -> [pid_t] {
+  private func stopSessions() async throws -> [pid_t] {
     // The worker gets no new sessions.
-    _ = try await fleet.pool.query(PostgresStatement("alter role \(Self.role) nologin", writes: true))
+    try await TestPostgres.shared.asSuperuser { try await $0.script("alter role \(Self.role) nologin") }
     while true {
-      let pids = try await sessions(fleet, "true")
+      let pids = try await sessions("true")
       for pid in pids { kill(pid, SIGSTOP) }
-      let busy = try await sessions(fleet, "state <> 'idle'")
+      let busy = try await sessions("state <> 'idle'")
       if busy.isEmpty { return pids }
       for pid in pids { kill(pid, SIGCONT) }
     }
   }
 
-  private func sessions(_ fleet: TestFleet, _ condition: String) async throws -> [pid_t] {
+  private func sessions(_ condition: String) async throws -> [pid_t] {
     let query = "select pid from pg_stat_activity where usename = '\(Self.role)' and \(condition)"
-    return try await fleet.pool.query(PostgresStatement(query)).map { try $0.int32(0) }
+    return try await TestPostgres.shared.asSuperuser { connection in
+      try await connection.query(PostgresStatement(query)).map { try $0.int32(0) }
+    }
   }
 
   /// The bytes that the process has written with `write` and similar calls; bytes sent over sockets do not count.

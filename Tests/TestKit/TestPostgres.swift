@@ -28,7 +28,7 @@ package final class TestPostgres: Sendable {
           server.stopBlocking(.immediate)
           removeTree(directory)
         }
-        try await Self.script("CREATE ROLE \(Self.owner) LOGIN", on: server)
+        try await Self.asSuperuser(of: server) { try await $0.script("CREATE ROLE \(Self.owner) LOGIN") }
         return server
       }
       task = new
@@ -46,14 +46,24 @@ package final class TestPostgres: Sendable {
       last += 1
       return "test_\(last)"
     }
-    try await Self.script("CREATE DATABASE \(name) OWNER \(Self.owner) \(options)", on: server)
+    try await asSuperuser { try await $0.script("CREATE DATABASE \(name) OWNER \(Self.owner) \(options)") }
     return server.url(database: name, role: Self.owner)
   }
 
-  /// Runs statements as a superuser.
-  private static func script(_ text: String, on server: EmbeddedPostgres) async throws {
-    _ = try await PostgresPool.with(.patient(url: server.url(database: "postgres"))) { pool in
-      try await pool.withConnection { try await $0.script(text) }
+  /// Runs `body` on a connection of a superuser of the shared server.
+  @discardableResult
+  package func asSuperuser<Result: Sendable>(
+    _ body: @escaping @Sendable (PostgresConnection) async throws -> Result
+  ) async throws -> Result {
+    try await Self.asSuperuser(of: server(), body)
+  }
+
+  @discardableResult
+  private static func asSuperuser<Result: Sendable>(
+    of server: EmbeddedPostgres, _ body: @escaping @Sendable (PostgresConnection) async throws -> Result
+  ) async throws -> Result {
+    try await PostgresPool.with(.patient(url: server.url(database: "postgres"))) { pool in
+      try await pool.withConnection { try await body($0) }
     }
   }
 }

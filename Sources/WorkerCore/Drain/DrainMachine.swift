@@ -19,7 +19,7 @@ package struct DrainMachine: Sendable {
     case flushed
     /// The lease has been given up.
     case retired
-    /// The lease was lost and no new one has begun: the tasks that ran then are left to the sweep.
+    /// The lease was lost, and the store could not be told: the tasks that ran then wait for its end.
     case abandoned
     /// Time has passed, so the limit may be over.
     case tick

@@ -47,17 +47,18 @@ extension KafkaConfiguration {
   func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
-    let refusals = Lock<[KafkaError.Code: BootInstant]>([:])
+    let troubles = Lock<[KafkaError.Code: BootInstant]>([:])
     configuration.observer = { notice in
       observer(notice)
-      if case .error(let error) = notice, error.isRefusal, !error.isFatal {
-        // librdkafka repeats the attempt and the notice, so only a new reason, or one after a minute, is logged.
-        let isNews = refusals.withLock { refusals in
-          if let last = refusals[error.code], .now - last < .seconds(60) { return false }
-          refusals[error.code] = .now
+      if case .error(let error) = notice, error.isRefusal || error.code == .allBrokersDown, !error.isFatal {
+        // Each client tells of it, and a refused one again and again: only a new reason, or one after a minute, is logged.
+        let isNews = troubles.withLock { troubles in
+          if let last = troubles[error.code], .now - last < .seconds(60) { return false }
+          troubles[error.code] = .now
           return true
         }
-        if isNews { log.warning("Kafka refuses this worker", ["error": .text("\(error)")]) }
+        let message = error.isRefusal ? "Kafka refuses this worker" : "Kafka cannot be reached"
+        if isNews { log.warning(message, ["error": .text("\(error)")]) }
       } else {
         log.note(notice)
       }
@@ -72,8 +73,6 @@ extension Logger {
     switch news {
     case .error(let error) where error.isFatal:
       break
-    case .error(let error) where error.code == .allBrokersDown:
-      warning("Kafka cannot be reached", ["error": .text("\(error)")])
     case .error(let error):
       debug("Kafka", ["error": .text("\(error)")])
     case .gap(let partition, let expected, let found):
@@ -94,7 +93,9 @@ extension Logger {
     case .assigned(let partitions):
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):
-      info("partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
+      // Nobody told the group of it: the broker did not answer, or this process stood still.
+      self.log(
+        lost ? .warning : .info, "partitions revoked", ["count": .integer(partitions.count), "lost": .bool(lost)])
     case .uncommitted(let error):
       notice("offsets cannot be committed: their commands may come again", ["error": .text("\(error)")])
     case .repeated(let partitions):

@@ -41,8 +41,10 @@ package actor LeaseKeeper {
 
   /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
-  /// Whether runs were lost with the last lease and no new one has begun.
-  package private(set) var hasAbandoned = false
+  /// Who had the last lease, if runs were lost with it and no new one has begun.
+  private var abandoned: WorkerID?
+  /// Whether the store does not know yet that runs were lost with the last lease.
+  package var hasAbandoned: Bool { abandoned != nil }
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -93,14 +95,16 @@ package actor LeaseKeeper {
     await performAndWake(machine.renewNow(now: .now))
   }
 
-  /// Gives up the lease. Every run must have been settled before.
+  /// Gives up the lease; also one that was lost, so that others need not wait for its end. Every run must have ended
+  /// before.
   package func retire() async {
     machine.end()
-    guard let lease else { return }
-    self.lease = nil
-    lease.fence.close()
+    guard let worker = lease?.worker ?? abandoned else { return }
+    lease?.fence.close()
+    lease = nil
     do {
-      try await store.retire(lease.worker)
+      try await store.retire(worker)
+      abandoned = nil
     } catch {
       log.notice("the lease could not be given up, and ends by itself", ["error": .text("\(error)")])
     }
@@ -153,7 +157,7 @@ package actor LeaseKeeper {
 
   private func begin(_ worker: WorkerID, _ fence: BootInstant) {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
-    hasAbandoned = false
+    abandoned = nil
     beginning.continuation.finish()
     commands.join(as: worker)
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
@@ -214,7 +218,7 @@ package actor LeaseKeeper {
     lost.fence.close()
     lease = nil
     let runs = await runner.running
-    hasAbandoned = runs > 0
+    abandoned = runs > 0 ? worker : nil
     log.error(
       "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])

@@ -122,11 +122,9 @@ package final class TestFleet: Sendable {
 
   /// A worker with its own role in the database, optionally behind a proxy.
   package func startWorker(named role: String, through proxy: CuttingProxy? = nil) async throws -> ChildProcess {
-    _ = try await pool.withConnection {
+    try await TestPostgres.shared.asSuperuser {
       try await $0.script(
-        """
-        do $$ begin create role \(role) login superuser; exception when duplicate_object then null; end $$
-        """)
+        "do $$ begin create role \(role) login superuser; exception when duplicate_object then null; end $$")
     }
     // postgres://ROLE@127.0.0.1:PORT/DATABASE
     let url = environment["REELHAUL_POSTGRES"] ?? ""
