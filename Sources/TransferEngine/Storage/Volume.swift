@@ -143,7 +143,10 @@ package final class Volume: Sendable {
 
   private static func isMarked(_ root: borrowing FileDescriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
-      _ = try read(root.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY))
+      // A pipe must not be waited for, and is no mark.
+      let marker = try root.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY | O_NONBLOCK)
+      guard try marker.status().st_mode & S_IFMT == S_IFREG else { return false }
+      _ = try read(marker)
       _ = try root.openBeneath("\(StorageURL.reserved)/staging", O_RDONLY | O_DIRECTORY)
       return true
     } catch  where error.errno == ENOENT || error.errno == EINVAL {
