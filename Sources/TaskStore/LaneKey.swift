@@ -20,17 +20,17 @@ package struct LaneKey: Hashable, Sendable {
     queue = spec.queue
     kind = spec.kind
     (host, storage, sourceStorage) = ("", "", "")
-    let places = [spec.destination, spec.source].compactMap { $0 }
-    for root in places.compactMap(StorageURL.root) where root != storage {
-      if storage.isEmpty { storage = root } else { sourceStorage = root }
-    }
     // If both ends have a host, the source's host counts, because it comes last in the loop.
-    for url in places.compactMap({ try? ResourceURL($0) }) {
-      switch url {
+    for text in [spec.destination, spec.source].compactMap({ $0 }) {
+      if let root = StorageURL.root(of: text) {
+        if storage.isEmpty { storage = root } else if root != storage { sourceStorage = root }
+        continue
+      }
+      switch try? ResourceURL(text) {
       case .web(let url): host = Self.host(of: url)
       case .tus(let url): host = Self.host(of: url.endpoint)
       case .s3(let url): host = "\(url.bucket.lowercased()).s3"
-      case .storage: break
+      case .storage, nil: break
       }
     }
   }

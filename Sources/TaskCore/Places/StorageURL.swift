@@ -41,15 +41,9 @@ public struct StorageURL: Hashable, Sendable {
   }
 
   private init(utf8 text: Slice<UnsafeBufferPointer<UInt8>>, composes: Bool) throws(InvalidStorageURL) {
-    guard Self.hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(Self.scheme)") }
-    let place = text.dropFirst(Self.scheme.utf8.count)
-    let name = place.prefix { $0 != UInt8(ascii: "/") }
-    guard name.endIndex < place.endIndex else { throw InvalidStorageURL("it has no path: write storage://NAME/PATH") }
-    root = String(decoding: name, as: UTF8.self)
-    guard Self.isRootName(root) else {
-      throw InvalidStorageURL("its root's name is not 1 to 63 of letters, digits, '-', '_' and '.'")
-    }
-    names = try place[name.endIndex...].dropFirst()
+    let place = try Self.split(text)
+    root = place.root
+    names = try place.path
       .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       .map { name throws(InvalidStorageURL) in
         guard let name = Self.unescaped(name) else {
@@ -75,11 +69,23 @@ public struct StorageURL: Hashable, Sendable {
   /// The root in `storage://NAME/…`, whatever follows: a task of your own kind may name a directory. Nil for any other
   /// text.
   package static func root(of text: String) -> String? {
-    guard hasScheme(text.utf8) else { return nil }
-    let place = text.utf8.dropFirst(scheme.utf8.count)
-    guard let end = place.firstIndex(of: UInt8(ascii: "/")) else { return nil }
-    let name = String(decoding: place[..<end], as: UTF8.self)
-    return isRootName(name) ? name : nil
+    hasScheme(text.utf8) ? try? split(text.utf8).root : nil
+  }
+
+  /// The root, and what is behind the slash after it.
+  private static func split<Text: Collection<UInt8>>(
+    _ text: Text
+  ) throws(InvalidStorageURL) -> (root: String, path: Text.SubSequence) {
+    guard hasScheme(text) else { throw InvalidStorageURL("it does not begin with \(scheme)") }
+    let place = text.dropFirst(scheme.utf8.count)
+    guard let slash = place.firstIndex(of: UInt8(ascii: "/")) else {
+      throw InvalidStorageURL("it has no path: write storage://NAME/PATH")
+    }
+    let root = String(decoding: place[..<slash], as: UTF8.self)
+    guard isRootName(root) else {
+      throw InvalidStorageURL("its root's name is not 1 to 63 of letters, digits, '-', '_' and '.'")
+    }
+    return (root, place[slash...].dropFirst())
   }
 
   public static func isRootName(_ name: String) -> Bool {
