@@ -91,8 +91,9 @@ struct MemoryState {
     switch action {
     case .enqueue(let place): enqueue(id, place)
     case .dequeue: tasks[id]?.place = nil
-    // `claim` begins the run itself, and renewals read the intents from the machine.
+    // `claim` begins the run itself.
     case .beginRun: break
+    // Renewals read the intents themselves from the machine.
     case .tellWorker: tasks[id]?.intentActor = actor
     case .withdrawIntent: tasks[id]?.intentActor = nil
     case .endRun:

@@ -150,11 +150,7 @@ package actor OTLPExporter {
     return await withCheckedContinuation { continuation in
       let waiting = Lock<CheckedContinuation<MetricsSnapshot?, Never>?>(continuation)
       let settle: @Sendable (MetricsSnapshot?) -> Void = { metrics in
-        let first = waiting.withLock { waiting in
-          defer { waiting = nil }
-          return waiting
-        }
-        first?.resume(returning: metrics)
+        waiting.withLock { $0.take() }?.resume(returning: metrics)
       }
       giveUp = { settle(nil) }
       // The last ones are read although this task is canceled.

@@ -9,8 +9,6 @@ package final class HTTPStream: @unchecked Sendable {
   private let waiting: (Bool) -> Void
   /// Writes that are not finished, and who waits for their end.
   private var unsent = 0
-  /// Whether the server knows that bytes wait for the client.
-  private var isWaiting = false
   private var waiter: CheckedContinuation<Void, Never>?
 
   /// More than this waits for no client.
@@ -45,18 +43,14 @@ package final class HTTPStream: @unchecked Sendable {
       gone()
       return false
     }
+    if unsent == 0 { waiting(true) }
     unsent += 1
     stream.write(bytes) { [self] in
       unsent -= 1
       guard unsent == 0 else { return }
-      if isWaiting { waiting(false) }
-      isWaiting = false
+      waiting(false)
       waiter?.resume()
       waiter = nil
-    }
-    if unsent > 0, !isWaiting {
-      isWaiting = true
-      waiting(true)
     }
     return true
   }
