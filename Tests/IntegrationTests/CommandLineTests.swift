@@ -328,28 +328,30 @@ import Testing
       ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
     ])
   func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {
+    let (status, error) = try await Self.shell(line)
+    #expect(status == .exited(code))
+    #expect(error.contains(message) && !error.contains("secret"), "\(error)")
+  }
+
+  /// Runs a line of bash in a new directory; returns its end, and what it says on standard error.
+  private static func shell(
+    _ line: String, environment: [String: String] = [:]
+  ) async throws -> (status: ReelhaulSystem.ExitStatus, error: String) {
     let directory = try TemporaryDirectory()
     var options = ChildProcess.Options()
+    options.environment = environment
     options.stderr = "\(directory.path)/error"
     options.workingDirectory = directory.path
     let script = "reelhaul() { \(TestFleet.binary) \"$@\"; }; \(line)"
-    #expect(await (try ChildProcess("bash", ["-c", script], options)).wait() == .exited(code))
-    let error = String(decoding: try TestFleet.contents(options.stderr ?? ""), as: UTF8.self)
-    #expect(error.contains(message) && !error.contains("secret"), "\(error)")
+    let status = await (try ChildProcess("bash", ["-c", script], options)).wait()
+    return (status, String(decoding: try TestFleet.contents("\(directory.path)/error"), as: UTF8.self))
   }
 
   @Test("what was done is told on standard error if its result cannot be printed")
   func anUnprintedResultIsTold() async throws {
     let fleet = try await TestFleet.start(workers: 1)
-    let directory = try TemporaryDirectory()
-    var options = ChildProcess.Options()
-    options.environment = fleet.environment
-    options.stderr = "\(directory.path)/error"
     func run(_ line: String) async throws -> (status: ReelhaulSystem.ExitStatus, error: String) {
-      unlink(options.stderr ?? "")
-      let script = "reelhaul() { \(TestFleet.binary) \"$@\"; }; \(line)"
-      let status = await (try ChildProcess("bash", ["-c", script], options)).wait()
-      return (status, String(decoding: try TestFleet.contents(options.stderr ?? ""), as: UTF8.self))
+      try await Self.shell(line, environment: fleet.environment)
     }
     let gone = "exec > >(:); wait $!; "
     for (before, line, code) in [
