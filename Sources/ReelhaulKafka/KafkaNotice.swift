@@ -5,6 +5,8 @@ package enum KafkaNotice: Sendable {
   case log(level: Int, facility: String, text: String)
   /// A problem that librdkafka handles by itself (a broker is away, it reconnects), or a fatal error.
   case error(KafkaError)
+  /// The cluster answered a reader, which asks about once a second.
+  case answered
   /// librdkafka's statistics as one JSON object. Only with `statistics.interval.ms`.
   case statistics(json: String)
   case assigned([TopicPartition])

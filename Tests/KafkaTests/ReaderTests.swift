@@ -80,6 +80,40 @@ import Testing
     }
   }
 
+  @Test("asks for its topics by name, and for all of the cluster only while one is missing")
+  func asksByName() async throws {
+    let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
+    defer { rd_kafka_destroy(client) }
+    let cluster = try #require(rd_kafka_mock_cluster_new(client, 1))
+    defer { rd_kafka_mock_cluster_destroy(cluster) }
+    let names = ["a", "b", "t"]
+    for name in names { rd_kafka_mock_topic_create(cluster, name, 1, 1) }
+    let missing = Lock<[[String]]>([])
+    let requests = Lock<[String]>([])
+    let configuration = try KafkaConfiguration(
+      bootstrap: String(cString: rd_kafka_mock_cluster_bootstraps(cluster)), properties: ["debug": "metadata"],
+      observer: { notice in
+        switch notice {
+        case .missing(let topics): missing.withLock { $0.append(topics) }
+        case .log(_, _, let text) where text.contains("Request metadata for") && text.hasSuffix("application requested"):
+          requests.withLock { $0.append(text.contains("all topics") ? "all" : "one") }
+        default: break
+        }
+      })
+    let reader = try await KafkaReader.open(configuration, topics: ["t"], expecting: names, from: .end)
+    try await eventually("looks") { requests.withLock { $0.count > 6 } }
+    #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "one" } })
+
+    rd_kafka_mock_topic_set_error(cluster, "b", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+    try await eventually("b is missing") { missing.withLock { $0.last } == ["b"] }
+    requests.withLock { $0 = [] }
+    try await eventually("looks again") { requests.withLock { $0.count > 2 } }
+    #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "all" } })
+    rd_kafka_mock_topic_set_error(cluster, "b", RD_KAFKA_RESP_ERR_NO_ERROR)
+    try await eventually("all are there again") { missing.withLock { $0.last } == [] }
+    await reader.close()
+  }
+
   @Test("a topic of which the cluster can say nothing for a moment is read on where it was")
   func goesOnAfterAMoment() async throws {
     let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))

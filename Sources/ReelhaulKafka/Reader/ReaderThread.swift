@@ -7,7 +7,7 @@ import ReelhaulSystem
 final class ReaderThread: @unchecked Sendable {
   let batches = Rendezvous<KafkaReader.Reading>()
   let beginnings = Lock<[TopicPartition: KafkaReader.Beginning]>([:])
-  /// Of the topics that there are, at the last look.
+  /// Of the reader's topics that there are, as the cluster last said.
   let partitionCounts = Lock<[String: Int]>([:])
   private let handle: KafkaHandle
   private let topics: [String]
@@ -15,6 +15,11 @@ final class ReaderThread: @unchecked Sendable {
   /// The topics that should exist, and those that were missing at the last look.
   private let expected: Set<String>
   private var missing: Set<String> = []
+  /// Those of which the cluster could not say whether they exist.
+  private var unsure: Set<String> = []
+  /// The expected topics that are not read, and which of them the last look asked for.
+  private let others: [String]
+  private var turn = 0
   private let start: KafkaReader.Start
   private let limit: (records: Int, bytes: Int)
   private let milliseconds: Int32
@@ -41,6 +46,7 @@ final class ReaderThread: @unchecked Sendable {
     self.topics = topics
     self.only = only
     self.expected = Set(expected)
+    others = self.expected.subtracting(topics).sorted()
     self.start = start
     limit = (records, bytes)
     milliseconds = max(1, (BootInstant.now + timeout).millisecondsLeft)
@@ -97,6 +103,7 @@ final class ReaderThread: @unchecked Sendable {
     if nextLook.hasPassed {
       do throws(KafkaError) {
         try look(&handles, from: .beginning, milliseconds: Self.lookPatience)
+        handle.notice(.answered)
       } catch {
         handle.notice(.error(error))
       }
@@ -153,8 +160,8 @@ final class ReaderThread: @unchecked Sendable {
     _ handles: inout TopicHandles, from start: KafkaReader.Start, milliseconds: Int32
   ) throws(KafkaError) {
     defer { nextLook = .now + Self.lookInterval }
-    let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
-    let (known, unsure) = (cluster.topics, cluster.unsure)
+    try ask(&handles, milliseconds: milliseconds)
+    let known = partitionCounts.withLock { $0 }
     let missing = expected.subtracting(known.keys).subtracting(unsure)
     if missing != self.missing { handle.notice(.missing(missing.sorted())) }
     self.missing = missing
@@ -163,12 +170,9 @@ final class ReaderThread: @unchecked Sendable {
       if let topic = handles.handle(partition.topic) { rd_kafka_consume_stop(topic, partition.partition) }
       positions[partition] = nil
     }
-    partitionCounts.withLock { counts in
-      for topic in topics where !unsure.contains(topic) { counts[topic] = known[topic] }
-    }
     // A partition without a leader must not delay the others.
     var failure: KafkaError?
-    for topic in topics {
+    for topic in topics where !unsure.contains(topic) {
       for partition in 0..<Int32(clamping: known[topic] ?? 0) {
         let partition = TopicPartition(topic, partition)
         guard positions[partition] == nil, only?.contains(partition) != false, let handle = handles.handle(topic)
@@ -181,6 +185,30 @@ final class ReaderThread: @unchecked Sendable {
       }
     }
     if let failure { throw failure }
+  }
+
+  /// Asks for all topics of the cluster while one of the reader's is missing, because a topic that is asked for by name
+  /// may be created. Then only for those that are read, and in turn for one of the others: a cluster may have thousands.
+  private func ask(_ handles: inout TopicHandles, milliseconds: Int32) throws(KafkaError) {
+    let known = partitionCounts.withLock { unsure.union($0.keys) }
+    guard known.isSuperset(of: topics + others) else {
+      return learn(topics + others, try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds))
+    }
+    if !others.isEmpty { turn = (turn + 1) % others.count }
+    let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
+    for topic in topics + others[turn...].prefix(1) {
+      let cluster = try ClusterMetadata.ask(
+        handle.raw, topic: handles.handle(topic), milliseconds: max(1, deadline.millisecondsLeft))
+      learn([topic], cluster)
+    }
+  }
+
+  private func learn(_ topics: [String], _ cluster: ClusterMetadata) {
+    unsure.subtract(topics)
+    unsure.formUnion(cluster.unsure.intersection(topics))
+    partitionCounts.withLock { counts in
+      for topic in topics where !unsure.contains(topic) { counts[topic] = cluster.topics[topic] }
+    }
   }
 
   private func begin(

@@ -47,32 +47,47 @@ extension KafkaConfiguration {
   func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
-    let troubles = Lock<[KafkaError.Code: BootInstant]>([:])
+    let troubles = Lock(KafkaTroubles())
     configuration.observer = { notice in
       observer(notice)
-      if case .error(let error) = notice, error.isRefusal || error.code == .allBrokersDown, !error.isFatal {
-        // Each client tells of it, and a refused one again and again: only a new reason, or one after a minute, is logged.
-        let isNews = troubles.withLock { troubles in
-          if let last = troubles[error.code], .now - last < .seconds(60) { return false }
-          troubles[error.code] = .now
-          return true
-        }
-        let message = error.isRefusal ? "Kafka refuses this worker" : "Kafka cannot be reached"
-        if isNews { log.warning(message, ["error": .text("\(error)")]) }
-      } else {
-        log.note(notice)
+      switch notice {
+      case .error(let error) where error.isFatal: onFatal(error)
+      case .error(let error) where error.isRefusal || error.code == .allBrokersDown:
+        guard troubles.withLock({ $0.isNews(error) }) else { return }
+        log.warning(
+          error.isRefusal ? "Kafka refuses this worker" : "Kafka cannot be reached", ["error": .text("\(error)")])
+      case .answered:
+        if troubles.withLock({ $0.end() }) { log.notice("Kafka can be reached again") }
+      default: log.note(notice)
       }
-      if case .error(let error) = notice, error.isFatal { onFatal(error) }
     }
     return configuration
+  }
+}
+
+/// What the log has told of clients that cannot work. Each client tells of it, and a refused one again and again.
+private struct KafkaTroubles {
+  private var told: [KafkaError.Code: BootInstant] = [:]
+  private var isAway = false
+
+  /// Whether the reason is a new one, or the last time is a minute ago.
+  mutating func isNews(_ error: KafkaError) -> Bool {
+    if let last = told[error.code], .now - last < .seconds(60) { return false }
+    told[error.code] = .now
+    if !error.isRefusal { isAway = true }
+    return true
+  }
+
+  /// Whether Kafka could not be reached until now.
+  mutating func end() -> Bool {
+    defer { isAway = false }
+    return isAway
   }
 }
 
 extension Logger {
   fileprivate func note(_ news: KafkaNotice) {
     switch news {
-    case .error(let error) where error.isFatal:
-      break
     case .error(let error):
       debug("Kafka", ["error": .text("\(error)")])
     case .gap(let partition, let expected, let found):
@@ -102,7 +117,7 @@ extension Logger {
       info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
-    case .statistics:
+    case .answered, .statistics:
       break
     }
   }
