@@ -62,7 +62,7 @@ package actor Worker {
           volumes: volumes, labels: settings.labels, kindLimits: handlers.limits, formerNames: handlers.formerNames,
           version: Build.version)
       },
-      onLease: { await hints.maybeReady() })
+      onLease: { await hints.maybeReady() }, onLoss: parts.reconnect)
     claimer = Claimer(
       loop: loop, store: parts.store, keeper: keeper, runner: runner,
       planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)),

@@ -103,6 +103,18 @@ struct PoolTests {
     #expect(await call.withLock { $0 }?.value?.code == .connection)
   }
 
+  @Test("a pool that gives up its connections fails running calls, and makes new connections")
+  func reconnects() async throws {
+    try await withPool(size: 3) { pool in
+      let running = Task { await failure { _ = try await pool.query("SELECT pg_sleep(600)") } }
+      try await Self.waitForActivity(pool, "SELECT pg_sleep(600)")
+      let idle = try await pool.query("SELECT pg_backend_pid()")[0].int32(0)
+      await pool.reconnect()
+      #expect(await running.value?.code == .connection)
+      for _ in 0..<3 { #expect(try await pool.query("SELECT pg_backend_pid()")[0].int32(0) != idle) }
+    }
+  }
+
   @Test("the error for an unreachable server names its address and the reason")
   func anUnreachableServerIsNamed() async throws {
     let port = try LoopbackPort.free()

@@ -266,6 +266,7 @@ import WorkerCore
       }
       try await eventually("ingest goes on") { !bench.commands.isPaused }
       #expect(try await bench.store.task(spec.id)?.epoch == 2)
+      #expect(bench.reconnects.withLock { $0 } == 1)
     }
   }
 

@@ -124,6 +124,11 @@ package actor PostgresConnection {
     lose(PostgresError(.connection, "the connection was closed"), isLoss: false)
   }
 
+  /// Ends the session as if the server had.
+  func drop() {
+    lose(PostgresError(.connection, "the connection was given up, because the server does not answer"))
+  }
+
   // MARK: Connecting
 
   /// Connects, or throws. Must be called exactly once.

@@ -65,6 +65,10 @@ actor PoolCore {
     closers = []
   }
 
+  func reconnect() {
+    for connection in connections.values { connection.assumeIsolated { $0.drop() } }
+  }
+
   /// Closes every connection, and waits until lent ones come back. Running calls fail.
   func close() async {
     perform(state.close())

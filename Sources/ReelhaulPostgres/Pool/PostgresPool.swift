@@ -59,6 +59,12 @@ package final class PostgresPool: Sendable {
     return try outcome.get()
   }
 
+  /// Gives up the present connections: running calls fail as if the server had ended them, and further ones connect to
+  /// the first server that answers.
+  package func reconnect() async {
+    await core.reconnect()
+  }
+
   /// Closes all connections. Running calls fail. Returns after their callers have given the connections back. Call it
   /// once, and not from within ``withConnection(isolation:_:)``.
   package func close() async {

@@ -100,6 +100,7 @@ package final class RunningWorker: Sendable {
           rounds: kafka.rounds, progress: kafka.progress,
           handlers: handlers, storage: storage, transfers: roots, hooks: hooks,
           tracer: telemetry?.tracer,
+          reconnect: { [pool] in await pool.reconnect() },
           flush: { limit in
             commands.leave()
             await kafka.close(within: limit)

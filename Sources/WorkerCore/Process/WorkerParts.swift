@@ -26,6 +26,8 @@ package struct WorkerParts: Sendable {
   package var hooks: (any HookSending)?
   /// Gets the spans of tasks; nil if nobody wants them.
   package var tracer: Tracer?
+  /// Gives up the calls that wait for an answer of the store, because it may answer no more.
+  package var reconnect: @Sendable () async -> Void
   /// Sends pending messages within the given time, and closes the connections to Kafka. It is the last step before the
   /// lease is given up.
   package var flush: @Sendable (_ limit: Duration) async -> Void
@@ -36,6 +38,7 @@ package struct WorkerParts: Sendable {
     rounds: any RoundSink, progress: any MessageSink, handlers: HandlerTable,
     storage: Storage = Storage(roots: [:]), transfers: StorageRoots? = nil,
     hooks: (any HookSending)? = nil, tracer: Tracer? = nil,
+    reconnect: @escaping @Sendable () async -> Void = {},
     flush: @escaping @Sendable (_ limit: Duration) async -> Void = { _ in }
   ) {
     self.store = store
@@ -50,6 +53,7 @@ package struct WorkerParts: Sendable {
     self.transfers = transfers
     self.hooks = hooks
     self.tracer = tracer
+    self.reconnect = reconnect
     self.flush = flush
   }
 }

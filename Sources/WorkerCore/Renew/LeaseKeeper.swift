@@ -18,6 +18,7 @@ package actor LeaseKeeper {
   private let metrics: WorkerMetrics
   private let log: Logger
   private let onLease: @Sendable () async -> Void
+  private let onLoss: @Sendable () async -> Void
   private let wakeup: Wakeup
   private var machine: LeaseMachine
   private var outage = Outage()
@@ -48,11 +49,11 @@ package actor LeaseKeeper {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// Calls `onLease` when a lease begins, or allows other tasks than before.
+  /// Calls `onLease` when a lease begins, or allows other tasks than before, and `onLoss` when it is lost.
   package init(
     loop: EventLoop, store: any LeaseStore, runner: Runner, watch: VolumeWatch, commands: any CommandSource,
     timing: LeaseMachine.Timing, topicPrefix: String, metrics: WorkerMetrics, log: Logger, describe: @escaping Describe,
-    onLease: @escaping @Sendable () async -> Void
+    onLease: @escaping @Sendable () async -> Void, onLoss: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.store = store
@@ -64,6 +65,7 @@ package actor LeaseKeeper {
     self.metrics = metrics
     self.log = log
     self.onLease = onLease
+    self.onLoss = onLoss
     wakeup = Wakeup(loop: loop)
     machine = LeaseMachine(timing: timing, seed: .random(in: 0 ... .max))
   }
@@ -223,6 +225,7 @@ package actor LeaseKeeper {
       "the lease is lost: every run is stopped, and the worker registers again",
       ["worker": .of(lost.boot), "runs": .integer(runs)])
     await runner.leaseLost(lost)
+    await onLoss()
   }
 
   private func retreat() {

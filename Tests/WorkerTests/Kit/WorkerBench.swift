@@ -20,6 +20,8 @@ final class WorkerBench: Sendable {
   let topics = TopicPlan()
   let storage: Storage
   let worker: Worker
+  /// How often the worker gave up its connections to the store.
+  let reconnects = Lock(0)
   private let directory: TemporaryDirectory
 
   init(
@@ -40,7 +42,7 @@ final class WorkerBench: Sendable {
       parts: WorkerParts(
         store: store, commands: commands, signals: signals, messages: sink, rounds: sink, progress: sink,
         handlers: try HandlerTable([handler, NoopHandler()]), storage: storage, hooks: hooks,
-        flush: { [sink] _ in sink.close() }),
+        reconnect: { [reconnects] in reconnects.withLock { $0 += 1 } }, flush: { [sink] _ in sink.close() }),
       log: log)
   }
 
