@@ -95,8 +95,10 @@ import Testing
       observer: { notice in
         switch notice {
         case .missing(let topics): missing.withLock { $0.append(topics) }
-        case .log(_, _, let text) where text.contains("Request metadata for") && text.hasSuffix("application requested"):
-          requests.withLock { $0.append(text.contains("all topics") ? "all" : "one") }
+        case .log(_, _, let text) where text.hasSuffix("topics: application requested"):
+          requests.withLock { $0.append("all") }
+        case .log(_, _, let text) where text.hasSuffix("1 topic(s): application requested"):
+          requests.withLock { $0.append("one") }
         default: break
         }
       })

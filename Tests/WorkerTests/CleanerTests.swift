@@ -50,6 +50,17 @@ import WorkerCore
     }
   }
 
+  @Test("a worker never claims clean-ups twice at once, or a line would run twice") func slowClaims() async throws {
+    let bench = try WorkerBench()
+    // Longer than the time after which the worker looks again.
+    bench.store.delayCleanupClaims(by: .milliseconds(3100))
+    try await leave(at: (0..<250).map { "storage://default/\($0)" }, bench)
+    try await bench.run {
+      try await eventually("two claims are done") { bench.store.finishedCleanups.count >= 200 }
+      #expect(bench.store.mostCleanupClaims == 1)
+    }
+  }
+
   @Test("clean-ups at a server that does not answer hold up none at other servers") func unanswered() async throws {
     let bench = try WorkerBench { $0.cleanUpLimit = .milliseconds(300) }
     bench.handler.answerNoCleanUps(at: "dead.example")

@@ -159,8 +159,8 @@ import WorkerCore
           ledger.withLock { $0 = made }
         }
       }
-      try await eventually("it has begun") { ledger.withLock { $0 != nil } }
-      try await Task.sleep(for: .milliseconds(300))
+      // A worker hands back tasks that stand in line for long, so that they take no places.
+      try await eventually("it stands in line") { ledger.withLock { $0?.line.place.isInLine == true } }
       ledger.withLock { $0?.disown() }
       gate.open()
       #expect(await run.value == .stopped)

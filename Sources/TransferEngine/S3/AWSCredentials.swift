@@ -53,11 +53,12 @@ package enum AWSCredentials {
 
   /// Nil for a file that does not exist.
   private static func sections(_ path: String) throws(UnusableFile) -> [String: [String: String]] {
-    do throws(SystemError) {
-      return AWSProfiles.parse(try TextFile.read(path))
-    } catch {
-      guard error.errno == ENOENT || error.errno == ENOTDIR else { throw UnusableFile(description: "\(error)") }
+    do {
+      return AWSProfiles.parse(String(decoding: try FileDescriptor.regular(path).contents(), as: UTF8.self))
+    } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
       return [:]
+    } catch {
+      throw error as? UnusableFile ?? UnusableFile(description: "\(error)")
     }
   }
 

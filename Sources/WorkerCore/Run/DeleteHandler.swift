@@ -64,7 +64,7 @@ package struct DeleteHandler: KindHandler {
     let deletion = RemoteDeletion(claim.spec, root: root, ledger: ledger, before: before) { count in
       try await ledger.checkpoint(Checkpoint(bytesDone: count.bytes, payload: count.json))
     }
-    let result = try await deletion.run(place)
+    let result = try await HostLine.$current.withValue(ledger.line) { try await deletion.run(place) }
     return .deleted(files: result.files, bytes: result.bytes, wasAbsent: result.wasAbsent)
   }
 }

@@ -17,8 +17,8 @@ package actor Cleaner {
   /// How long one clean-up may take.
   private let patience: Duration
   private var outage = Outage()
+  private let wakeup: Wakeup
   private var lines: [CleanupLine: Task<Void, any Error>] = [:]
-  private var isOver = false
 
   /// The mean time between two claims of clean-ups, unless there are more than one claim takes.
   private static let interval = Duration.seconds(2)
@@ -42,6 +42,7 @@ package actor Cleaner {
     self.handlers = handlers
     self.log = log
     self.patience = patience
+    wakeup = Wakeup(loop: loop)
   }
 
   /// Whether clean-ups are under way: what they wait for may never come.
@@ -50,25 +51,19 @@ package actor Cleaner {
   /// Runs until its task is canceled.
   package func run() async {
     while !Task.isCancelled {
-      do {
-        try await loop.sleep(for: Self.interval * Double.random(in: 0.5...1.5))
-      } catch {
-        break
-      }
+      await wakeup.sleep(until: .now + Self.interval * Double.random(in: 0.5...1.5))
       await clean()
     }
-    isOver = true
     for line in lines.values { line.cancel() }
   }
 
-  /// Takes some clean-ups, and begins them.
-  package func clean() async {
-    guard let lease = await keeper.lease else { return }
+  /// Takes some clean-ups, and begins them. Never twice at once: the other one would not know of the lines that this one
+  /// begins.
+  private func clean() async {
+    guard !Task.isCancelled, let lease = await keeper.lease else { return }
     do {
       let claimedAt = BootInstant.now
       let cleanups = try await store.claimCleanups(lease.worker, limit: Self.batch, except: Set(lines.keys))
-      // Nobody would end what begins now. They are given out again when their minute is over.
-      guard !isOver else { return }
       for (line, claimed) in Dictionary(grouping: cleanups, by: \.line) {
         lines[line] = loop.task {
           let isWhole = await self.work(off: claimed, lease, claimedAt)
@@ -87,7 +82,7 @@ package actor Cleaner {
 
   private func ended(_ line: CleanupLine, mayHaveMore: Bool) async {
     lines[line] = nil
-    if mayHaveMore, !isOver { await clean() }
+    if mayHaveMore { await wakeup.call() }
   }
 
   /// Returns whether the store knows of all of them what became of them.

@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import Testing
 
@@ -115,6 +116,11 @@ import Testing
     let directory = try TemporaryDirectory()
     #expect(throws: UnusableFile.self) {
       try AWSCredentials.standard(environment: ["AWS_SHARED_CREDENTIALS_FILE": directory.path])
+    }
+    // Nobody ever writes to it.
+    #expect(mkfifo("\(directory.path)/pipe", 0o600) == 0)
+    #expect(throws: UnusableFile.self) {
+      try AWSCredentials.standard(environment: ["AWS_CONFIG_FILE": "\(directory.path)/pipe"])
     }
   }
 }

@@ -99,6 +99,37 @@ import Testing
     origin.close()
   }
 
+  @Test("a run that is stopped while it reads a file that came to its destination meanwhile ends, and can go on")
+  func stopsWhileItReadsWhatCameMeanwhile() async throws {
+    let file = OriginFile(seed: 94, size: 300_000)
+    let origin = try OriginServer()
+    origin.serve("/film.mp4", file)
+    let storage = try StorageFixture()
+    let loop = EventLoop(name: "stop-test")
+    let context = DownloadContext(loop: loop, storage: storage, permits: true)
+    var spec = TaskSpec(
+      id: .random(), kind: .download, source: origin.url("/film.mp4"), destination: "storage://default/film.mp4")
+    spec.ifExists = .skip
+    spec.expect.sha256 = file.sha256
+    let other = "\(storage.root)/film.mp4"
+    let large: Int64 = 1 << 37
+    let ledger = RecordingLedger { checkpoint in
+      // Reading it would take minutes.
+      if checkpoint.publishing != nil { try FileDescriptor.open(other, O_WRONLY | O_CREAT).truncate(to: large) }
+    }
+    let download = Download(
+      spec, source: try #require(CurlURL(spec.source)), credential: [], destination: try storage.url("film.mp4"),
+      checkpoint: nil, file: nil, ledger: ledger, context: context)
+    let outcome = loop.task { await download.fetch() }
+    try await eventually("the other file is read") { ledger.progress.last.map { $0 > file.size } ?? false }
+    try await loop.task { download.stop() }.value
+    #expect(try await outcome.value == .stopped)
+    #expect(ledger.last?.publishing != nil)
+    await context.close()
+    try await ends(loop)
+    origin.close()
+  }
+
   /// Reading existing files may take hours.
   @Test("reading whole existing files delays no download")
   func nothingWaitsForLooksAtWholeFiles() async throws {

@@ -16,6 +16,9 @@ final class TestStore: TaskStore {
     var isForbidden = false
     var refusals = 0
     var sweeps = 0
+    var cleanupClaimsTake = Duration.zero
+    var cleanupClaims = 0
+    var mostCleanupClaims = 0
     var finishedCleanups: [Int64] = []
     var postponedCleanups: [Int64] = []
     var hookFailures = 0
@@ -47,6 +50,10 @@ final class TestStore: TaskStore {
   var sweeps: Int { faults.withLock { $0.sweeps } }
 
   /// Clean-ups that a worker has done, and those that it could not do.
+  /// From now on a claim of clean-ups takes so long.
+  func delayCleanupClaims(by time: Duration) { faults.withLock { $0.cleanupClaimsTake = time } }
+  /// How many claims of clean-ups were under way at once.
+  var mostCleanupClaims: Int { faults.withLock { $0.mostCleanupClaims } }
   var finishedCleanups: [Int64] { faults.withLock { $0.finishedCleanups } }
   var postponedCleanups: [Int64] { faults.withLock { $0.postponedCleanups } }
 
@@ -83,6 +90,13 @@ final class TestStore: TaskStore {
 
   func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) async throws -> [Cleanup] {
     try reach()
+    let wait = faults.withLock { faults in
+      faults.cleanupClaims += 1
+      faults.mostCleanupClaims = max(faults.mostCleanupClaims, faults.cleanupClaims)
+      return faults.cleanupClaimsTake
+    }
+    defer { faults.withLock { $0.cleanupClaims -= 1 } }
+    try await Task.sleep(for: wait)
     return try await inner.claimCleanups(worker, limit: limit, except: busy)
   }
 

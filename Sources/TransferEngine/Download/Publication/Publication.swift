@@ -23,6 +23,8 @@ final class Publication: @unchecked Sendable {
   private let expect: Expectation
   private let verification: Verification?
   private let ledger: any TransferLedger
+  /// Of the file that is at the destination already.
+  private let existing: WholeRead
   private var isStopping = false
   /// The file is whole and verified, and may be recorded as being published. From now on this run must leave the file
   /// and its checkpoint to the next run.
@@ -39,11 +41,13 @@ final class Publication: @unchecked Sendable {
     self.verification = verification
     self.root = root
     self.ledger = ledger
+    existing = WholeRead(ledger)
   }
 
   /// Stops at the next step that another run can continue, or runs to the end.
   func stop() {
     isStopping = true
+    existing.stop()
   }
 
   /// - Parameters:
@@ -68,7 +72,7 @@ final class Publication: @unchecked Sendable {
       guard ledger.mayWrite else { return .interrupted }
       return try await publish(bytes: bytes, sha256: digests?.sha256)
     } catch let error as StorageError {
-      return .failed(error.failure)
+      return existing.isWanted ? .failed(error.failure) : .interrupted
     } catch is CancellationError {
       return .interrupted
     } catch {
@@ -100,9 +104,8 @@ final class Publication: @unchecked Sendable {
     case nil: return .interrupted
     case .published: return .ended(.succeeded(sha256: sha256, bytes: bytes, verification))
     case .skipped:
-      let existing = ExistingFile(
-        volume: file.volume, destination: destination, expect: expect, read: WholeRead(ledger))
-      return .ended(try await root.readWhole(pulse: ledger.pulse) { try existing.outcome() })
+      let found = ExistingFile(volume: file.volume, destination: destination, expect: expect, read: existing)
+      return .ended(try await root.readWhole(pulse: ledger.pulse) { try found.outcome() })
     }
   }
 }
