@@ -38,13 +38,15 @@ import Testing
   }
 
   private func put(
-    _ store: StoreServer, seconds: Int = 1, handler: RecordingHandler = RecordingHandler(),
+    _ store: StoreServer, seconds: Int = 1, answerSeconds: Int? = nil, handler: RecordingHandler = RecordingHandler(),
     _ body: @escaping (EventLoop) -> any CurlBody
   ) async -> Swift.Result<CurlHead?, CurlError> {
     let loop = EventLoop(name: "curl-test")
     defer { loop.shutdown() }
     let client = CurlClient(loop: loop, options: CurlOptions(permits: { _ in true }))
-    var request = CurlRequest(.put, url: store.url("/put/a"), lowSpeed: .init(bytesPerSecond: 512, seconds: seconds))
+    var request = CurlRequest(
+      .put, url: store.url("/put/a"),
+      lowSpeed: .init(bytesPerSecond: 512, seconds: seconds, answerSeconds: answerSeconds))
     request.body = body(loop)
     let result: Swift.Result<CurlHead?, CurlError>
     do throws(CurlError) {
@@ -91,6 +93,14 @@ import Testing
       return
     }
     #expect(error.code == .noResponse && error.isRetryable)
+  }
+
+  @Test("a server that has the whole body may take longer to answer") func longWork() async throws {
+    let store = try StoreServer()
+    defer { store.close() }
+    store.always(.put, .delay(4000))
+    let result = await put(store, seconds: 1, answerSeconds: 60) { _ in CurlBytes([1, 2, 3]) }
+    #expect(try result.get()?.status == 201)
   }
 
   @Test("a server that does not answer is given up, also after a slow body") func noAnswer() async throws {

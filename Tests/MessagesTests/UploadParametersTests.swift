@@ -17,10 +17,10 @@ import Testing
   func goBothWays() throws {
     let text = """
       {"partSize":5242880,"contentType":"video/mp4; x=ü","metadata":{"a":"1","b":"u"},"storageClass":"GLACIER_IR",\
-      "checksum":"sha256"}
+      "checksum":"crc32c"}
       """
     let read = try parameters(text)
-    #expect(read.partSize == 5 << 20 && read.metadata == ["a": "1", "b": "u"] && read.checksum == .sha256)
+    #expect(read.partSize == 5 << 20 && read.metadata == ["a": "1", "b": "u"] && read.checksum == .crc32c)
     #expect(read.json.map { String(decoding: $0, as: UTF8.self) } == text)
     let post = try parameters(#"{"method":"POST"}"#, to: "https://a/b?sig=1", kind: .copy)
     #expect(post.method == .post && post.json == Array(#"{"method":"POST"}"#.utf8))
@@ -131,6 +131,18 @@ import Testing
   }
 
   @Test(
+    "a checksum that the destination cannot have is refused",
+    arguments: [
+      ("s3://films/a", ["crc32c", "none"]), ("tus+https://a/b", ["sha256", "none"]), ("https://a/b", ["none"]),
+    ])
+  func checksums(destination: String, possible: [String]) {
+    for name in UploadParameters.Checksum.allCases.map(\.rawValue) {
+      let isTaken = (try? parameters(#"{"checksum":"\#(name)"}"#, to: destination)) != nil
+      #expect(isTaken == possible.contains(name), "\(name)")
+    }
+  }
+
+  @Test(
     "a submit with wrong parameters is rejected with their path",
     arguments: [
       (
@@ -144,6 +156,11 @@ import Testing
       (
         #""kind":"upload","source":"storage://default/a","destination":"s3://films/a","headers":{"content-TYPE":"a/b"}"#,
         "task.headers: Content-Type is the parameter contentType of an upload"
+      ),
+      (
+        #""kind":"upload","source":"storage://default/a","destination":"s3://films/a","headers":{"X-Mine":"1"}"#,
+        "task.headers: X-Mine is not sent to s3://, which takes Cache-Control, Content-Disposition, Content-Language, "
+          + "Expires and x-amz- fields of an object's access, encryption, tags and locks"
       ),
       (
         #""kind":"delete","source":"s3://films/a/""#,

@@ -17,8 +17,10 @@ final class EasyHandle {
   private unowned let sockets: SocketTable
   private let permits: CurlOptions.AddressPredicate
   private let receiveBuffer: Int
-  /// Bytes per second below which libcurl ends the transfer after some time.
-  private var lowSpeed = 0
+  /// When libcurl ends a transfer that is too slow; nil for never.
+  private var lowSpeed: CurlRequest.LowSpeed?
+  /// The bytes of the request's body that libcurl has not taken yet.
+  private var unsupplied: Int64 = 0
   private let errorText: UnsafeMutablePointer<CChar>
   private var headers: UnsafeMutablePointer<curl_slist>?
 
@@ -159,9 +161,10 @@ final class EasyHandle {
     try setHeaders(request.headers + (isSentAtOnce ? [("Expect", "")] : []))
     try check(rh_easy_set_long(raw, CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(request.connectTimeout)))
     try check(rh_easy_set_long(raw, CURLOPT_TIMEOUT_MS, request.deadline.map(Self.milliseconds) ?? 0))
-    lowSpeed = request.lowSpeed?.bytesPerSecond ?? 0
+    lowSpeed = request.lowSpeed
+    unsupplied = request.body?.size ?? 0
     watchSpeed(true)
-    try check(rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, request.lowSpeed?.seconds ?? 0))
+    setPatience()
     if let size = request.receiveBuffer, size < receiveBuffer {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
@@ -170,7 +173,13 @@ final class EasyHandle {
   /// Whether a transfer that is too slow ends. libcurl itself excepts only those whose receiver has paused, and the
   /// server cannot be faster than the body is supplied.
   func watchSpeed(_ isWatched: Bool) {
-    rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, isWatched ? lowSpeed : 0)
+    rh_easy_set_long(raw, CURLOPT_LOW_SPEED_LIMIT, isWatched ? lowSpeed?.bytesPerSecond ?? 0 : 0)
+  }
+
+  /// How long it may be too slow now.
+  private func setPatience() {
+    let seconds = unsupplied > 0 ? lowSpeed?.seconds : lowSpeed?.answerSeconds
+    rh_easy_set_long(raw, CURLOPT_LOW_SPEED_TIME, seconds ?? 0)
   }
 
   private func setMethod(_ request: CurlRequest) throws(CurlError) {
@@ -198,7 +207,10 @@ final class EasyHandle {
         let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
         let easy = EasyHandle.of(UnsafeMutableRawPointer(context))
         switch easy.transfer?.supply(buffer) {
-        case .bytes(let count): return count
+        case .bytes(let count):
+          easy.unsupplied -= Int64(count)
+          if easy.unsupplied <= 0 { easy.setPatience() }
+          return count
         case .pause:
           easy.watchSpeed(false)
           return Int(CURL_READFUNC_PAUSE)
@@ -208,7 +220,11 @@ final class EasyHandle {
     try check(
       rh_easy_set_seek(raw) { context, offset, origin in
         guard offset == 0, origin == SEEK_SET else { return CURL_SEEKFUNC_CANTSEEK }
-        return EasyHandle.of(context).transfer?.rewind() == true ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        let easy = EasyHandle.of(context)
+        guard let transfer = easy.transfer, transfer.rewind() else { return CURL_SEEKFUNC_FAIL }
+        easy.unsupplied = transfer.request.body?.size ?? 0
+        easy.setPatience()
+        return CURL_SEEKFUNC_OK
       })
   }
 

@@ -10,15 +10,17 @@ package struct CurlRequest: Sendable {
     case options = "OPTIONS"
   }
 
-  /// Aborts a transfer that stays below `bytesPerSecond` for `seconds`. Time in which the transfer is paused does not
-  /// count.
+  /// Aborts a transfer that stays below `bytesPerSecond` for `seconds`; for `answerSeconds`, once libcurl has the whole body
+  /// of the request: a server may work on it before it answers. Time in which the transfer is paused does not count.
   package struct LowSpeed: Hashable, Sendable {
     package var bytesPerSecond: Int
     package var seconds: Int
+    package var answerSeconds: Int
 
-    package init(bytesPerSecond: Int, seconds: Int) {
+    package init(bytesPerSecond: Int, seconds: Int, answerSeconds: Int? = nil) {
       self.bytesPerSecond = bytesPerSecond
       self.seconds = seconds
+      self.answerSeconds = answerSeconds ?? seconds
     }
   }
 

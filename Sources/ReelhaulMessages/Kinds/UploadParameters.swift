@@ -52,6 +52,23 @@ package struct UploadParameters: Hashable, Sendable {
     guard !spec.headers.contains(where: { $0.name.lowercased() == "content-type" }) else {
       throw InvalidTask("headers", "Content-Type is the parameter contentType of an upload")
     }
+    try checkObjectFields(of: spec)
+  }
+
+  /// The header fields of a task that its object at an S3 store is made with. Those of a copy from another server are for
+  /// its source.
+  package static func objectFields(of spec: TaskSpec) -> [HeaderField] {
+    guard case .storage? = try? ResourceURL(spec.source) else { return [] }
+    return spec.headers.filter { isObjectField($0.name.lowercased()) }
+  }
+
+  /// What only the request tells that makes an object. Others would be needed with each part, or change what is compared.
+  private static func isObjectField(_ name: String) -> Bool {
+    [
+      "cache-control", "content-disposition", "content-language", "expires", "x-amz-acl", "x-amz-tagging",
+      "x-amz-website-redirect-location", "x-amz-server-side-encryption", "x-amz-server-side-encryption-context",
+      "x-amz-server-side-encryption-aws-kms-key-id", "x-amz-server-side-encryption-bucket-key-enabled",
+    ].contains(name) || ["x-amz-grant-", "x-amz-object-lock-"].contains { name.hasPrefix($0) }
   }
 
   /// Those of a task that was taken: they were checked then, maybe by a version with other limits. A clean-up needs few of
@@ -119,6 +136,7 @@ extension UploadParameters {
   private func check(for destination: ResourceURL?) throws(InvalidTask) {
     if let destination { try checkPlaces(destination) }
     try checkPartSize(destination)
+    try checkChecksum(destination)
     if let contentType, contentType.isEmpty || !HeaderField(name: "content-type", value: contentType).isSendable {
       throw InvalidTask("parameters.contentType", "is empty, too long or has control characters")
     }
@@ -149,6 +167,32 @@ extension UploadParameters {
         "parameters.\(parameter.name)",
         "only a destination \(parameter.places.joined(separator: " or ")) can have it, not \(place)")
     }
+  }
+
+  private func checkObjectFields(of spec: TaskSpec) throws(InvalidTask) {
+    guard case .s3? = spec.destination.flatMap({ try? ResourceURL($0) }),
+      case .storage? = try? ResourceURL(spec.source),
+      let other = spec.headers.first(where: { !Self.isObjectField($0.name.lowercased()) })
+    else { return }
+    throw InvalidTask(
+      "headers",
+      """
+      \(other.name) is not sent to s3://, which takes Cache-Control, Content-Disposition, Content-Language, Expires and \
+      x-amz- fields of an object's access, encryption, tags and locks
+      """)
+  }
+
+  private func checkChecksum(_ destination: ResourceURL?) throws(InvalidTask) {
+    let possible: [Checksum] =
+      switch destination {
+      case .s3: [.crc32c, .none]
+      case .tus: [.sha256, .none]
+      case .web: [.none]
+      default: Checksum.allCases
+      }
+    guard let checksum, !possible.contains(checksum) else { return }
+    throw InvalidTask(
+      "parameters.checksum", "the destination can have \(possible.map(\.rawValue).joined(separator: " or ")) only")
   }
 
   private func checkCredential(of spec: TaskSpec) throws(InvalidTask) {

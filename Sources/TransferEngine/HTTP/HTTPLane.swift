@@ -41,7 +41,7 @@ struct HTTPLane: Sendable {
   /// Sends `request`, and returns the answer with its body, of which `limit` bytes are kept.
   ///
   /// An answer that refuses the request counts although the connection broke after it: the server has not read the
-  /// rest of the body.
+  /// rest of the body. So does any answer to a body of the source that was sent whole: its status says what became of it.
   func call(
     _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void = {}
   ) async throws(CurlError) -> CurlAnswer {
@@ -61,9 +61,9 @@ struct HTTPLane: Sendable {
     do throws(CurlError) {
       try await perform(request, to: url.server, handler: collector, pulse: pulse)
     } catch {
-      guard let answer = collector.isFull ? collector.answer : collector.refusal, error.code != .canceled else {
-        throw error
-      }
+      let isSent = (request.body as? UploadBody)?.isSent == true
+      guard let answer = collector.isFull || isSent ? collector.answer : collector.refusal, error.code != .canceled
+      else { throw error }
       return answer
     }
     guard let answer = collector.answer else { throw CurlError(.noResponse, message: "there was no answer") }
@@ -88,6 +88,12 @@ extension HTTPLane {
     }
     return answer
   }
+}
+
+extension CurlRequest.LowSpeed {
+  /// Of requests that bring a file, each direction must move this much. A server that has it all may check it, or bring it
+  /// elsewhere, before it answers.
+  static let upload = Self(bytesPerSecond: 512, seconds: 60, answerSeconds: 300)
 }
 
 extension TaskFailure {

@@ -214,7 +214,7 @@ final class S3Client: Sendable {
       for: signed, payloadHash: hash, credential: credential, at: time)
     var request = CurlRequest(
       call.method, url: endpoint.url(call.query), headers: (call.headers + fields).map { ($0.name, $0.value) },
-      lowSpeed: call.isSlow ? nil : .init(bytesPerSecond: 512, seconds: 60),
+      lowSpeed: call.isSlow ? nil : .upload,
       deadline: call.isSlow ? .seconds(600) : nil)
     request.keepsPath = true
     request.isSentOnce = call.isSentOnce

@@ -136,7 +136,8 @@ package struct UploadEngine: Sendable {
       let (url, fields) = try await self.fields(of: spec, parameters, for: web, root: root)
       return PutTarget(
         url: url, lane: root.lane, method: parameters.method == .post ? .post : .put, fields: fields,
-        contentType: parameters.contentType, ledger: ledger)
+        contentType: parameters.contentType, tellsDigest: parameters.checksum != UploadParameters.Checksum.none,
+        ledger: ledger)
     case .tus(let tus):
       let (url, fields) = try await self.fields(of: spec, parameters, for: tus.endpoint, root: root)
       return TusTarget(
@@ -145,7 +146,9 @@ package struct UploadEngine: Sendable {
     case .s3(let s3):
       let credential = parameters.toCredential ?? spec.credential
       let client = S3Client(bucket: s3.bucket, root: root, credential: credential, ledger: ledger)
-      return S3Target(client: client, key: s3.key, parameters: parameters, sharesSource: credential == spec.credential)
+      return S3Target(
+        client: client, key: s3.key, parameters: parameters, fields: UploadParameters.objectFields(of: spec),
+        sharesSource: credential == spec.credential)
     case .storage:
       throw TaskFailure(
         code: .destinationInvalid, message: "an upload does not go to a storage: that is a copy", class: .fail)

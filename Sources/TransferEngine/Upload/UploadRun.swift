@@ -339,16 +339,17 @@ final class UploadRun: @unchecked Sendable {
     }
   }
 
-  /// Whether an answer comes from a server or gateway that does not know what became of the request.
-  static func isUntold(_ status: Int) -> Bool { [500, 502, 504].contains(status) }
+  /// Whether an answer comes from a server or gateway that does not know what became of the request: any above 499 but
+  /// those that refuse it.
+  static func isUntold(_ status: Int) -> Bool { status >= 500 && ![501, 503, 505, 507, 511].contains(status) }
 
   /// The server may have done what it does with the file, and would do it again.
   static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {
     TaskFailure(
       code: .answerLost,
       message: """
-        \(location) was sent the whole file, and its answer was lost\(reason.map { " (\($0))" } ?? ""): it may have \
-        taken it. A POST is not sent a second time
+        \(location) was sent the whole file, and has not told what became of it\(reason.map { " (\($0))" } ?? ""): it \
+        may have taken it. A POST is not sent a second time
         """, class: .fail)
   }
 

@@ -22,7 +22,9 @@ extension UploadPutTests {
 
   @Test(
     "a POST whose answer was lost after the whole file was sent is not sent again, by no run",
-    arguments: [StoreFault.closeAfterApplying, .status(502), .status(504), .status(500)], [0, 300, 3_000_001])
+    // 303 may be thanks, or the way to a page for signing in, and 207 speaks of many files.
+    arguments: [StoreFault.closeAfterApplying] + [207, 302, 303, 500, 502, 504, 520, 524].map { .status($0) },
+    [0, 300, 3_000_001])
   func postAnswerLost(fault: StoreFault, size: Int) async throws {
     var options = StoreOptions()
     options.honoursExpect = false
@@ -217,6 +219,18 @@ extension UploadPutTests {
       #expect(outcome.failure == nil, "\(outcome)")
       let keys = harness.store.exchanges(.post).map { $0.request["idempotency-key"] }
       #expect(keys == ["\"mine\"", "\"mine\""])
+    }
+  }
+
+  @Test("a success whose own body is cut off is one", arguments: [CurlRequest.Method.put, .post])
+  func cutAnswer(method: CurlRequest.Method) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let answer = StoreFault.status(201, headers: [("Content-Length", "500"), ("Connection", "close")], body: "x")
+      harness.store.script { [.put, .post].contains($0.operation) ? [answer, .noContinue] : [] }
+      let outcome = await harness.run(method == .post ? Self.post(harness) : Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect((harness.store.exchanges(.put) + harness.store.exchanges(.post)).count == 1)
     }
   }
 

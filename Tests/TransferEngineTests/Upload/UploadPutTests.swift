@@ -213,6 +213,38 @@ import Testing
     }
   }
 
+  @Test("a success that does not say that the file is stored is none", arguments: [206, 207, 226])
+  func otherSuccess(status: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .put ? [.status(status), .noContinue] : [] }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure?.code == .badResponse && outcome.failure?.class == .retry, "\(outcome)")
+    }
+  }
+
+  @Test("a server that refuses a file after it has read it counts as an attempt", arguments: [423, 507])
+  func refusedAfterTheBody(status: Int) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .put ? [.status(status), .noContinue] : [] }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .retry, "\(outcome)")
+    }
+  }
+
+  @Test("a HEAD that tells a wrong length does not undo an upload whose bytes are there", arguments: ["0", "17"])
+  func wrongLength(told: String) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { $0.operation == .head ? [.header("Content-Length", told)] : [] }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil && outcome.object?.verified != UploadVerification.none, "\(outcome)")
+      #expect(harness.store.exchanges(.put).count == 1)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("a file is not another's because the server cannot show it now", arguments: [429, 500, 503])
   func comparesLater(status: Int) async throws {
     try await UploadHarness.run { harness in

@@ -165,6 +165,27 @@ import Testing
     }
   }
 
+  @Test("the task's own fields of an object are sent and signed with the request that makes it", arguments: [true, false])
+  func ownFields(isOfParts: Bool) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(isOfParts ? Self.bytes() : [1, 2, 3])
+      let own = [
+        HeaderField(name: "Cache-Control", value: "max-age=60"), HeaderField(name: "x-amz-acl", value: "public-read"),
+        HeaderField(name: "x-amz-server-side-encryption", value: "AES256"),
+      ]
+      let outcome = await harness.run(Self.spec { $0.headers = own })
+      #expect(outcome.failure == nil, "\(outcome)")
+      let made = harness.store.exchanges(isOfParts ? .createUpload : .putObject).filter(\.wasApplied)
+      #expect(made.count == 1)
+      for field in own {
+        #expect(made.first?.request[field.name.lowercased()] == field.value)
+        #expect(made.first?.request["authorization"]?.contains(field.name.lowercased()) == true)
+      }
+      let parts = harness.store.exchanges(.uploadPart)
+      #expect(parts.allSatisfy { $0.request["x-amz-acl"] == nil } && parts.isEmpty != isOfParts)
+    }
+  }
+
   @Test("a tag in capital letters is an MD5 as well") func capitalTags() async throws {
     try await upload(
       spec: Self.spec {

@@ -19,15 +19,17 @@ struct PutTarget: UploadTarget {
   /// The task's own header fields and those of its credential.
   let fields: [HeaderField]
   let contentType: String?
+  /// Whether the server is given the SHA-256 where it is known.
+  var tellsDigest = true
   let ledger: any TransferLedger
   private let hasSent = Lock(false)
   /// Whether a POST of this run has brought the whole file, and nobody knows what became of it.
   private let isInDoubt = Lock(false)
 
   private static let redirects = 5
+  /// The statuses that say that the file is stored. Other successes speak of something else, such as 207 of many files.
+  private static let stored = [200, 201, 202, 203, 204, 205]
   private static let idempotencyKey = "idempotency-key"
-  /// Each direction must move this much.
-  private static let lowSpeed = CurlRequest.LowSpeed(bytesPerSecond: 512, seconds: 60)
 
   var location: String { URLRedaction.redact(url.text) }
 
@@ -113,7 +115,7 @@ struct PutTarget: UploadTarget {
         replaces = there.etag ?? "*"
       }
       var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
-      if let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
+      if tellsDigest, let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
       if upload.ifExists != .replace, method == .put, !isPresigned {
         more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
       }
@@ -131,7 +133,7 @@ struct PutTarget: UploadTarget {
       let body = upload.body.streaming(segment.range, beforeLast: publish)
       if segment.range.isEmpty { try await publish() }
       var request = CurlRequest(
-        method, url: place.url, headers: headers(for: place) + more, lowSpeed: Self.lowSpeed)
+        method, url: place.url, headers: headers(for: place) + more, lowSpeed: .upload)
       request.body = body
       request.isSentOnce = method == .post
       let answer: CurlAnswer
@@ -140,8 +142,8 @@ struct PutTarget: UploadTarget {
       } catch {
         throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
       }
-      if isSentOnce, !answer.isSuccess {
-        if body.isSent, UploadRun.isUntold(answer.status) {
+      if isSentOnce, !Self.stored.contains(answer.status) {
+        if body.isSent, Self.isUntold(answer.status) {
           if !knowsRepeats { throw UploadRun.answerLost(at: location, "status \(answer.status)") }
           isInDoubt.withLock { $0 = true }
         } else {
@@ -149,7 +151,7 @@ struct PutTarget: UploadTarget {
         }
       }
       switch answer.status {
-      case 200..<300:
+      case _ where Self.stored.contains(answer.status):
         return UploadReceipt(
           segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload))
       case 307, 308:
@@ -161,7 +163,14 @@ struct PutTarget: UploadTarget {
           throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url)
         }
         return UploadReceipt(segment: segment.number, verified: .sha256)
-      default: throw TaskFailure(refusing: answer.head, url: url.text)
+      case 200..<300:
+        throw TaskFailure.badResponse(
+          "status \(answer.status) does not say that the file is stored", url: place.url)
+      default:
+        var failure = TaskFailure(refusing: answer.head, url: url.text)
+        // Each attempt sends the whole file.
+        if failure.class == .wait { failure.class = .retry }
+        throw failure
       }
     }
     throw Place.redirectLoop(location, limit: Self.redirects)
@@ -192,10 +201,19 @@ struct PutTarget: UploadTarget {
     let receipt = receipts.first
     var there: UploadedObject?
     // The answer to the request said that the file is there.
-    do { there = try await look(at: start) } catch is TaskFailure {}
+    do {
+      there = try await look(at: start)
+      // A cache, or a server that makes its answers, may tell a wrong length. The bytes tell more.
+      if let size = there?.size, size != upload.size, let read = try await read(start, upload), read.owner != nil {
+        there = read
+      }
+    } catch is TaskFailure {}
     var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
-    object.verified =
-      receipt?.verified ?? (object.size == nil ? .none : .size)
+    if let verified = receipt?.verified {
+      object.verified = verified
+    } else if object.verified == .none, object.size != nil {
+      object.verified = .size
+    }
     if upload.ifExists != .replace {
       // Not every server looks at If-None-Match, and a presigned URL does not let it be sent.
       object.remark =
@@ -205,6 +223,12 @@ struct PutTarget: UploadTarget {
   }
 
   func abort(session: [UInt8]) async throws {}
+
+  /// Whether the answer to a POST, which had its whole body, leaves open what became of that. A redirect may be thanks, or
+  /// lead to a page for signing in.
+  private static func isUntold(_ status: Int) -> Bool {
+    UploadRun.isUntold(status) || (200..<400).contains(status) && ![307, 308].contains(status)
+  }
 
   /// What it means that a request which must not be repeated got no answer.
   private func doubt(_ body: UploadBody, _ upload: UploadOrder, _ error: any Error) async -> any Error {
@@ -252,7 +276,7 @@ struct PutTarget: UploadTarget {
     var hasher = BodyHasher(limit: upload.size)
     let head = try await head(of: first) { place in
       hasher = BodyHasher(limit: upload.size)
-      let request = CurlRequest(url: place.url, headers: headers(for: place), lowSpeed: Self.lowSpeed)
+      let request = CurlRequest(url: place.url, headers: headers(for: place), lowSpeed: .upload)
       do throws(CurlError) {
         try await lane.perform(request, to: place.server, handler: hasher, pulse: ledger.pulse)
       } catch {

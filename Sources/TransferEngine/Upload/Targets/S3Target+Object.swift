@@ -138,6 +138,7 @@ extension S3Target {
       fields.append(HeaderField(name: "x-amz-meta-\(name)", value: value))
     }
     if let type = parameters.contentType { fields.append(HeaderField(name: "Content-Type", value: type)) }
+    fields += self.fields
     let named = Set(fields.map { $0.name.lowercased() })
     var found = upload.body.source.properties.filter { !named.contains($0.name) }
     // Stores refuse more metadata than this.

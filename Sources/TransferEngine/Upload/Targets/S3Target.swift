@@ -11,6 +11,8 @@ struct S3Target: UploadTarget {
   let client: S3Client
   let key: String
   let parameters: UploadParameters
+  /// The task's own header fields, for the request that makes the object.
+  var fields: [HeaderField] = []
   /// Whether a source at `s3://` is in the same store, with the same credential. Then the store copies by itself.
   var sharesSource = false
   /// Whether the store has refused to copy by itself.

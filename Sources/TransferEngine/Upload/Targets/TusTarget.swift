@@ -113,7 +113,7 @@ struct TusTarget: UploadTarget {
       var headers = headers(for: url)
       headers.append(("Upload-Offset", "\(offset - segment.range.lowerBound)"))
       headers.append(("Content-Type", "application/offset+octet-stream"))
-      let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .init(bytesPerSecond: 512, seconds: 60))
+      let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .upload)
       let (body, answer) =
         session.hashes
         ? try await lane.held.holding(piece, of: source, for: CurlURL(url)?.server ?? url) { bytes in
