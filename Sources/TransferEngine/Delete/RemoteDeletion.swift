@@ -154,7 +154,7 @@ package struct RemoteDeletion: Sendable {
       guard ledger.mayWrite else { throw CancellationError() }
       var request = CurlRequest(method, url: place.text, headers: headers)
       request.mayBegin = { [ledger] in ledger.mayWrite }
-      let answer = try await root.lane.answer(request, pulse: ledger.pulse)
+      let answer = try await root.lane().answer(request)
       guard (300..<400).contains(answer.status) else { return answer }
       guard [307, 308].contains(answer.status), let next = answer.head["location"].flatMap(place.resolving),
         next.isSameOrigin(as: url), !next.hasCredentials

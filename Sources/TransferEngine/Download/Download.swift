@@ -164,7 +164,7 @@ extension Download {
 
   private func run(_ request: DownloadMachine.Request, _ fetch: Fetch, _ receiver: ChunkReceiver) async {
     if let current = await s3?.current() { s3 = current }
-    let end = await fetch.run(on: root.client, sharing: root.hosts, of: root.name, pulse: ledger.pulse) { place in
+    let end = await fetch.run(on: root.lane(pulse: ledger.pulse)) { place in
       var sent = CurlRequest(request, to: place, spec: spec, credential: credential, context: context)
       sent.receiveBuffer = bufferSize
       s3?.sign(&sent)

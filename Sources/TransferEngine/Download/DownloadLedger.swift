@@ -6,6 +6,9 @@ package protocol TransferLedger: Sendable {
   func progress(bytesDone: Int64, bytesTotal: Int64?)
 
   /// Shows that the run is alive, also while no bytes arrive because it verifies its file. Cheap.
+  ///
+  /// An upload, a copy and a deletion at a server call it by a timer: they may wait for a server or a disk for long, and
+  /// rely on the time limits of their requests.
   func pulse()
 
   /// The epoch of this run: higher than that of every earlier run of the task.

@@ -12,12 +12,12 @@ struct HTTPLane: Sendable {
   let held: HeldBytes
   let limiter: RateLimiter?
   let metrics: TransferMetrics
+  /// Called now and then while a request waits for a connection.
+  let pulse: @Sendable () -> Void
 
-  /// Sends `request` once it has a connection to `server` (host:port). Calls `pulse` now and then while it waits for one.
-  /// Throws ``CurlError/canceled`` if the task is canceled meanwhile.
-  func perform(
-    _ request: CurlRequest, to server: String, handler: any CurlHandler, pulse: @escaping @Sendable () -> Void
-  ) async throws(CurlError) {
+  /// Sends `request` once it has a connection to `server` (host:port). Throws ``CurlError/canceled`` if the task is
+  /// canceled meanwhile.
+  func perform(_ request: CurlRequest, to server: String, handler: any CurlHandler) async throws(CurlError) {
     let isRelay = (request.body as? UploadBody)?.isRelay ?? false
     do {
       try await hosts.connect(to: server, for: name, isRelay: isRelay, on: loop, pulse: pulse)
@@ -42,24 +42,20 @@ struct HTTPLane: Sendable {
   ///
   /// An answer that refuses the request counts although the connection broke after it: the server has not read the
   /// rest of the body. So does any answer to a body of the source that was sent whole: its status says what became of it.
-  func call(
-    _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void = {}
-  ) async throws(CurlError) -> CurlAnswer {
-    let answer = try await callOnce(request, limit: limit, pulse: pulse)
+  func call(_ request: CurlRequest, limit: Int = 1 << 20) async throws(CurlError) -> CurlAnswer {
+    let answer = try await callOnce(request, limit: limit)
     guard answer.status == 417, let body = request.body, body.rewind() else { return answer }
     // A server that knows no 100-continue.
     var request = request
     request.headers.append(("Expect", ""))
-    return try await callOnce(request, limit: limit, pulse: pulse)
+    return try await callOnce(request, limit: limit)
   }
 
-  private func callOnce(
-    _ request: CurlRequest, limit: Int, pulse: @escaping @Sendable () -> Void
-  ) async throws(CurlError) -> CurlAnswer {
+  private func callOnce(_ request: CurlRequest, limit: Int) async throws(CurlError) -> CurlAnswer {
     guard let url = CurlURL(request.url) else { throw CurlError(.badRequest, message: "the URL cannot be sent") }
     let collector = CurlAnswerCollector(limit: limit)
     do throws(CurlError) {
-      try await perform(request, to: url.server, handler: collector, pulse: pulse)
+      try await perform(request, to: url.server, handler: collector)
     } catch {
       let isSent = (request.body as? UploadBody)?.isSent == true
       guard let answer = collector.isFull || isSent ? collector.answer : collector.refusal, error.code != .canceled
@@ -72,14 +68,12 @@ struct HTTPLane: Sendable {
 }
 
 extension HTTPLane {
-  /// Like ``call(_:limit:pulse:)``, and throws ``TaskFailure``. A success that comes before a body of the source was
+  /// Like ``call(_:limit:)``, and throws ``TaskFailure``. A success that comes before a body of the source was
   /// sent is none: the server cannot have what it says it has stored.
-  func answer(
-    _ request: CurlRequest, limit: Int = 1 << 20, pulse: @escaping @Sendable () -> Void
-  ) async throws -> CurlAnswer {
+  func answer(_ request: CurlRequest, limit: Int = 1 << 20) async throws -> CurlAnswer {
     let answer: CurlAnswer
     do throws(CurlError) {
-      answer = try await call(request, limit: limit, pulse: pulse)
+      answer = try await call(request, limit: limit)
     } catch {
       throw TaskFailure(error, url: request.url)
     }
@@ -109,7 +103,11 @@ extension TaskFailure {
 }
 
 extension StorageRoot {
-  var lane: HTTPLane {
-    HTTPLane(name: name, loop: loop, client: client, hosts: hosts, held: held, limiter: limiter, metrics: metrics)
+  /// - Parameter pulse: Shows that a run is alive whose requests wait for a connection: that of a download. Others show
+  ///   it by a timer.
+  func lane(pulse: @escaping @Sendable () -> Void = {}) -> HTTPLane {
+    HTTPLane(
+      name: name, loop: loop, client: client, hosts: hosts, held: held, limiter: limiter, metrics: metrics, pulse: pulse
+    )
   }
 }

@@ -49,12 +49,11 @@ package struct StorageRoot: Sendable {
     try await run(on: reads, pulse: pulse, body)
   }
 
-  /// Runs a call that copies from the root `origin` to this one. Calls `pulse` every 10 seconds until the call gets a
-  /// thread.
+  /// Runs a call that copies from the root `origin` to this one.
   func copy<Result: Sendable>(
-    from origin: StorageRoot, pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
+    from origin: StorageRoot, _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
-    try await run(on: copies[origin.name] ?? reads, pulse: pulse, body)
+    try await (copies[origin.name] ?? reads).run(body)
   }
 
   /// Like ``withVolume(_:)``, for a call that deletes. Calls `pulse` every 10 seconds until the call gets a thread.

@@ -6,8 +6,8 @@ import TaskCore
 final class S3Client: Sendable {
   let bucket: String
   private let root: StorageRoot
+  private let lane: HTTPLane
   private let credentialName: String?
-  private let pulse: @Sendable () -> Void
   private let mayChange: (@Sendable () -> Bool)?
   private let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
@@ -16,19 +16,19 @@ final class S3Client: Sendable {
   /// - Parameter mayChange: whether the run still owns its task. It is asked before each request that changes something is
   ///   sent, which may have waited for long.
   init(
-    bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void,
+    bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void = {},
     mayChange: (@Sendable () -> Bool)? = nil
   ) {
     self.bucket = bucket
     self.root = root
+    lane = root.lane(pulse: pulse)
     credentialName = credential
-    self.pulse = pulse
     self.mayChange = mayChange
   }
 
-  /// The client of a run.
+  /// The client of a run that changes something.
   convenience init(bucket: String, root: StorageRoot, credential: String?, ledger: any TransferLedger) {
-    self.init(bucket: bucket, root: root, credential: credential, pulse: ledger.pulse) { ledger.mayWrite }
+    self.init(bucket: bucket, root: root, credential: credential, mayChange: { ledger.mayWrite })
   }
 
   /// One request.
@@ -66,7 +66,7 @@ final class S3Client: Sendable {
       let credential = try await credential()
       let ahead = clockDifference
       let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
-      let answer = try await root.lane.answer(try request(call, credential, at: now), limit: 8 << 20, pulse: pulse)
+      let answer = try await lane.answer(try request(call, credential, at: now), limit: 8 << 20)
       guard !answer.isSuccess else { return answer }
       let error = S3Error(answer.head, body: answer.body)
       if error.refreshesCredentials, refreshes {

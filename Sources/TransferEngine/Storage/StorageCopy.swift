@@ -282,7 +282,7 @@ private final class StorageCopyRun: @unchecked Sendable {
   /// Runs a call that may read much of a disk. It may have waited a long time for its thread.
   private func onFiles<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     let (ledger, name) = (ledger, origin.name)
-    return try await root.copy(from: origin, pulse: ledger.pulse) {
+    return try await root.copy(from: origin) {
       guard ledger.mayWrite else { throw CancellationError() }
       do {
         return try body()

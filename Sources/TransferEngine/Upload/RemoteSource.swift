@@ -41,14 +41,11 @@ final class RemoteSource: UploadSource {
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
   ///   - mayLoseTLS: Whether a redirect may lead from https to http.
   ///   - holder: In whose name the bytes are held.
-  ///   - pulse: Called now and then while a request waits.
   static func open(
     _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], mayLoseTLS: Bool = false, lane: HTTPLane,
-    holder: String,
-    pulse: @escaping @Sendable () -> Void
+    holder: String
   ) async throws -> RemoteSource {
-    let server = SourceServer(
-      url, s3: s3, fields: fields, mayLoseTLS: mayLoseTLS, lane: lane, holder: holder, pulse: pulse)
+    let server = SourceServer(url, s3: s3, fields: fields, mayLoseTLS: mayLoseTLS, lane: lane, holder: holder)
     var answer = try await server.get(.first(count: firstRange))
     if case .part(let bytes, let version) = answer, let size = version.size {
       if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
@@ -166,19 +163,16 @@ private final class SourceServer: Sendable {
   private let mayLoseTLS: Bool
   private let lane: HTTPLane
   private let holder: String
-  private let pulse: @Sendable () -> Void
   private let limits = DownloadLimits()
   private let state: Lock<State>
 
   init(
-    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], mayLoseTLS: Bool, lane: HTTPLane, holder: String,
-    pulse: @escaping @Sendable () -> Void
+    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], mayLoseTLS: Bool, lane: HTTPLane, holder: String
   ) {
     self.fields = fields
     self.mayLoseTLS = mayLoseTLS
     self.lane = lane
     self.holder = holder
-    self.pulse = pulse
     state = Lock(State(url, s3: s3))
   }
 
@@ -232,7 +226,7 @@ private final class SourceServer: Sendable {
       if place.isAtOrigin { s3?.client.learnTime(from: answer) }
       head = answer
     }
-    let end = await fetch.run(on: lane.client, sharing: lane.hosts, of: lane.name, pulse: pulse) { place in
+    let end = await fetch.run(on: lane) { place in
       var sent = request(asked, to: place)
       signer?.sign(&sent)
       return sent

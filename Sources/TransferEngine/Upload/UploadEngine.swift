@@ -18,10 +18,10 @@ package struct UploadEngine: Sendable {
   ) async -> UploadOutcome {
     do {
       let parameters = try UploadParameters(stored: spec, refusingUnknownNames: true)
-      let (root, open) = try source(of: spec, parameters, pulse: ledger.pulse)
+      let (root, open) = try source(of: spec, parameters)
       let secrets = await secrets(of: spec, parameters, root: root)
       let target = try await target(of: spec, parameters, root: root, ledger: ledger)
-      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane, open: open) {
+      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: open) {
         await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets
       }
       let task = root.loop.task { await run.run() }
@@ -54,7 +54,7 @@ package struct UploadEngine: Sendable {
 
   /// The root on whose loop the upload runs, and what opens the source as it is now.
   private func source(
-    of spec: TaskSpec, _ parameters: UploadParameters, pulse: @escaping @Sendable () -> Void
+    of spec: TaskSpec, _ parameters: UploadParameters
   ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any UploadSource) {
     let place: ResourceURL
     do throws(InvalidURL) {
@@ -81,18 +81,18 @@ package struct UploadEngine: Sendable {
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
           return try await RemoteSource.open(
-            url, fields: fields, mayLoseTLS: spec.expect.sha256 != nil, lane: root.lane, holder: holder(), pulse: pulse)
+            url, fields: fields, mayLoseTLS: spec.expect.sha256 != nil, lane: root.lane(), holder: holder())
         }
       )
     case .s3(let object):
       let root = try anyRoot()
-      let client = S3Client(bucket: object.bucket, root: root, credential: spec.credential, pulse: pulse)
+      let client = S3Client(bucket: object.bucket, root: root, credential: spec.credential)
       return (
         root,
         {
           let s3 = try await S3Object(object, client: client)
           return try await RemoteSource.open(
-            s3.url, s3: s3, fields: spec.headers, lane: root.lane, holder: holder(), pulse: pulse)
+            s3.url, s3: s3, fields: spec.headers, lane: root.lane(), holder: holder())
         }
       )
     case .tus:
@@ -109,7 +109,7 @@ package struct UploadEngine: Sendable {
     case .s3(let s3):
       guard let root = try? anyRoot() else { return destination }
       let credential = parameters.toCredential ?? spec.credential
-      return await S3Client(bucket: s3.bucket, root: root, credential: credential, pulse: {}).server()
+      return await S3Client(bucket: s3.bucket, root: root, credential: credential).server()
     default: return destination
     }
   }
@@ -135,13 +135,12 @@ package struct UploadEngine: Sendable {
     case .web(let web):
       let (url, fields) = try await self.fields(of: spec, parameters, for: web, root: root)
       return PutTarget(
-        url: url, lane: root.lane, method: parameters.method == .post ? .post : .put, fields: fields,
-        contentType: parameters.contentType, tellsDigest: parameters.checksum != UploadParameters.Checksum.none,
-        ledger: ledger)
+        url: url, lane: root.lane(), method: parameters.method == .post ? .post : .put, fields: fields,
+        contentType: parameters.contentType, tellsDigest: parameters.checksum != UploadParameters.Checksum.none)
     case .tus(let tus):
       let (url, fields) = try await self.fields(of: spec, parameters, for: tus.endpoint, root: root)
       return TusTarget(
-        endpoint: url, lane: root.lane, fields: fields, name: StorageURL.fileName(ofSource: spec.source),
+        endpoint: url, lane: root.lane(), fields: fields, name: StorageURL.fileName(ofSource: spec.source),
         parameters: parameters, ledger: ledger)
     case .s3(let s3):
       let credential = parameters.toCredential ?? spec.credential

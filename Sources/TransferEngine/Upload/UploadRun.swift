@@ -215,8 +215,7 @@ final class UploadRun: @unchecked Sendable {
     let sums = Lock(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block))
     let difference = try await withTaskCancellationHandler {
       try await source.mismatch(spec.expect, seeing: { bytes in sums.withLock { $0.append(bytes) } }) { [ledger] _ in
-        ledger.pulse()
-        return ledger.mayWrite && !stop.withLock { $0 }
+        ledger.mayWrite && !stop.withLock { $0 }
       }
     } onCancel: {
       stop.withLock { $0 = true }

@@ -63,11 +63,11 @@ final class HangingRoot: Sendable {
       let (to, from) = (harness.roots["default"]!, harness.roots["hanging"]!)
       // More copies than threads.
       let hanging = (0..<20).map { _ in
-        Task { try await to.copy(from: from, pulse: {}) { gate.wait(until: { $0 }, then: { _ in }) } }
+        Task { try await to.copy(from: from) { gate.wait(until: { $0 }, then: { _ in }) } }
       }
       let isOver = Lock(false)
       Task {
-        try await to.copy(from: to, pulse: {}) {}
+        try await to.copy(from: to) {}
         try await to.readWhole(pulse: {}) {}
         isOver.withLock { $0 = true }
       }

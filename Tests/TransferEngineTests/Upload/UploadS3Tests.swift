@@ -165,7 +165,7 @@ import Testing
     }
   }
 
-  @Test("the task's own fields of an object are sent and signed with the request that makes it", arguments: [true, false])
+  @Test("the task's own fields of an object are sent with the request that makes it", arguments: [true, false])
   func ownFields(isOfParts: Bool) async throws {
     try await UploadHarness.run { harness in
       try harness.put(isOfParts ? Self.bytes() : [1, 2, 3])

@@ -178,7 +178,7 @@ final class UploadSimulation: Sendable {
     switch way {
     case .put:
       guard let url = CurlURL(spec.destination ?? "") else { return .stopped }
-      target = PutTarget(url: url, lane: root.lane, method: .put, fields: [], contentType: nil, ledger: ledger)
+      target = PutTarget(url: url, lane: root.lane(), method: .put, fields: [], contentType: nil)
     case .s3, .s3Small:
       target = S3Target(
         client: S3Client(bucket: "films", root: root, credential: "s3", ledger: ledger), key: "film.mp4",
@@ -188,7 +188,7 @@ final class UploadSimulation: Sendable {
       var parameters = UploadParameters()
       parameters.partSize = 30_000
       target = TusTarget(
-        endpoint: url, lane: root.lane, fields: [], name: "film.mp4", parameters: parameters, ledger: ledger)
+        endpoint: url, lane: root.lane(), fields: [], name: "film.mp4", parameters: parameters, ledger: ledger)
     }
     let cut: UploadPlan? =
       switch way {
@@ -197,7 +197,7 @@ final class UploadSimulation: Sendable {
       case .tus: UploadPlan(segmentSize: 70_000, parallel: 3, keepsParts: true)
       }
     let run = UploadRun(
-      spec, to: SmallSegments(target: target, cut: cut), from: checkpoint, ledger: ledger, lane: root.lane,
+      spec, to: SmallSegments(target: target, cut: cut), from: checkpoint, ledger: ledger, lane: root.lane(),
       open: { try await StorageSource.open(source, in: root) })
     let task = root.loop.task { await run.run() }
     return await withTaskCancellationHandler {

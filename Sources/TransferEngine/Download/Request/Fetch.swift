@@ -43,11 +43,9 @@ final class Fetch: CurlHandler, @unchecked Sendable {
 
   /// Returns when all is over; soon, where the task is canceled. `request` is asked for every redirect anew.
   ///
-  /// Waits for a connection where the host has all it may have from this process; `pulse` is called now and then meanwhile.
-  func run(
-    on client: CurlClient, sharing hosts: HostConnections, of root: String, pulse: @escaping @Sendable () -> Void,
-    _ request: (_ place: Place) -> CurlRequest
-  ) async -> End {
+  /// Waits for a connection where the host has all it may have from this process.
+  func run(on lane: HTTPLane, _ request: (_ place: Place) -> CurlRequest) async -> End {
+    let hosts = lane.hosts
     self.hosts = hosts
     var isRenewed = false
     while true {
@@ -57,7 +55,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
       var failure: CurlError?
       var isSurplus = false
       (headAt, fate) = (nil, .other)
-      if await connect(to: server, sharing: hosts, of: root, on: client.loop, pulse: pulse) {
+      if await connect(to: server, on: lane) {
         startedAt = Clocks.boottime()
         if startedAt - askedAt >= Self.freshness, !isRenewed, exchange.restart() {
           // The URL of the redirect may have expired meanwhile: the source is asked for a fresh one.
@@ -66,17 +64,17 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         }
         let number = hosts.sent(to: server)
         do throws(CurlError) {
-          _ = try await client.perform(request(exchange.place), handler: self)
+          _ = try await lane.client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
           if headAt == nil { fate = .init(status: nil, error: error.code) }
         }
-        isSurplus = hosts.giveBack(server, for: root, after: fate, of: number)
+        isSurplus = hosts.giveBack(server, for: lane.name, after: fate, of: number)
       } else {
         failure = .canceled
       }
       if !Task.isCancelled, exchange.follow() { continue }
-      if let host = kept.take() { hosts.giveBack(host, for: root) }
+      if let host = kept.take() { hosts.giveBack(host, for: lane.name) }
       await receiver.finish()
       let place = exchange.place
       return End(
@@ -87,21 +85,18 @@ final class Fetch: CurlHandler, @unchecked Sendable {
   }
 
   /// Takes a connection to `server`, or the one that is kept. Returns false if the task is canceled meanwhile.
-  private func connect(
-    to server: String, sharing hosts: HostConnections, of root: String, on loop: EventLoop,
-    pulse: @escaping @Sendable () -> Void
-  ) async -> Bool {
+  private func connect(to server: String, on lane: HTTPLane) async -> Bool {
     if kept == server {
       kept = nil
       return true
     }
     if let host = kept {
-      if hosts.take(server, for: root) { return true }
+      if lane.hosts.take(server, for: lane.name) { return true }
       // Who waits for a connection must not keep another one.
-      hosts.giveBack(host, for: root)
+      lane.hosts.giveBack(host, for: lane.name)
       kept = nil
     }
-    return (try? await hosts.connect(to: server, for: root, on: loop, pulse: pulse)) != nil
+    return (try? await lane.hosts.connect(to: server, for: lane.name, on: lane.loop, pulse: lane.pulse)) != nil
   }
 
   /// Some sources sign URLs for a few seconds only.

@@ -21,7 +21,6 @@ struct PutTarget: UploadTarget {
   let contentType: String?
   /// Whether the server is given the SHA-256 where it is known.
   var tellsDigest = true
-  let ledger: any TransferLedger
   private let hasSent = Lock(false)
   /// Whether a POST of this run has brought the whole file, and nobody knows what became of it.
   private let isInDoubt = Lock(false)
@@ -267,7 +266,7 @@ struct PutTarget: UploadTarget {
 
   private func call(_ request: CurlRequest) async throws -> CurlAnswer {
     defer { (request.body as? UploadBody)?.release() }
-    return try await lane.answer(request, pulse: ledger.pulse)
+    return try await lane.answer(request)
   }
 
   /// Reads what is at a place; nil if that cannot be read. It has this owner if its bytes are those of the source, or the
@@ -278,7 +277,7 @@ struct PutTarget: UploadTarget {
       hasher = BodyHasher(limit: upload.size)
       let request = CurlRequest(url: place.url, headers: headers(for: place), lowSpeed: .upload)
       do throws(CurlError) {
-        try await lane.perform(request, to: place.server, handler: hasher, pulse: ledger.pulse)
+        try await lane.perform(request, to: place.server, handler: hasher)
       } catch {
         // The hasher has seen enough.
         guard error.code == .aborted else { throw TaskFailure(error, url: place.url) }
@@ -298,10 +297,7 @@ struct PutTarget: UploadTarget {
     -> [UInt8]
   {
     var state = DigestState(algorithm)
-    try await source.readAll(first: size) {
-      state.update($0)
-      ledger.pulse()
-    }
+    try await source.readAll(first: size) { state.update($0) }
     return state.finish()
   }
 
@@ -315,10 +311,7 @@ struct PutTarget: UploadTarget {
     }
     if let told = head["x-amz-checksum-crc32c"] {
       var crc: UInt32 = 0
-      try await source.readAll {
-        crc = crc32c($0, continuing: crc)
-        ledger.pulse()
-      }
+      try await source.readAll { crc = crc32c($0, continuing: crc) }
       guard told == S3Checksum.crc32c(crc) else { throw damaged }
       return .crc32c
     }

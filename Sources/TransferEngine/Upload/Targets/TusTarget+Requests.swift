@@ -10,7 +10,7 @@ extension TusTarget {
     // What the run of another owner goes on with is not ended. What a run gives up that has lost its task already is an
     // upload that nobody else knows of.
     if method == .delete, ledger.mayWrite { request.mayBegin = { [ledger] in ledger.mayWrite } }
-    return try await lane.answer(request, pulse: ledger.pulse)
+    return try await lane.answer(request)
   }
 
   struct Capabilities {
@@ -45,7 +45,7 @@ extension TusTarget {
     if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
     request.isSentOnce = true
     request.mayBegin = { [ledger] in ledger.mayWrite }
-    let answer = try await lane.answer(request, pulse: ledger.pulse)
+    let answer = try await lane.answer(request)
     guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
       !url.hasCredentials

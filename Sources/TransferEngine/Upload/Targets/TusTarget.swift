@@ -147,7 +147,7 @@ struct TusTarget: UploadTarget {
     request.body = body
     defer { body.release() }
     do {
-      return (body, try await lane.answer(request, pulse: ledger.pulse))
+      return (body, try await lane.answer(request))
     } catch let failure as TaskFailure {
       throw body.failure ?? UploadInterrupted(failure, before: end)
     } catch {
