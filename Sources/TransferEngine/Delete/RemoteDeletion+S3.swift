@@ -255,7 +255,7 @@ extension RemoteDeletion {
     var refused: [[UInt8]: TaskFailure] = [:]
     for start in stride(from: 0, to: objects.count, by: S3Deletion.limit) {
       let part = objects[start..<min(objects.count, start + S3Deletion.limit)]
-      let xml = S3Deletion(part.map { S3Deletion.Object(key: $0.key) }).xml
+      let xml = S3Deletion(part.map(\.key)).xml
       var call = S3Client.Call(method: .post, query: ["delete": ""])
       call.headers = [
         HeaderField(name: "Content-MD5", value: S3Checksum.contentMD5(xml)),

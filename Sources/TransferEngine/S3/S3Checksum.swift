@@ -1,6 +1,5 @@
 import ReelhaulCodec
 import ReelhaulDigest
-import ReelhaulSystem
 
 /// The values of the fields with which S3 checks what it receives.
 package enum S3Checksum {
@@ -9,31 +8,12 @@ package enum S3Checksum {
     Base64.encode(withUnsafeBytes(of: crc.bigEndian) { Array($0) })
   }
 
-  /// The value of `x-amz-checksum-sha256`, `Content-MD5` or `Repr-Digest`: the digest's bytes in Base64.
-  package static func value(ofDigest bytes: [UInt8]) -> String { Base64.encode(bytes) }
-
   /// The value of `Content-MD5` for a small body.
   package static func contentMD5(_ body: [UInt8]) -> String { Base64.encode(digest(.md5, of: body)) }
 
   /// The checksum of an object, from those of its parts in order (kind `FULL_OBJECT`).
   package static func fullCRC32C(_ parts: [(crc: UInt32, size: Int64)]) -> UInt32 {
     parts.reduce(0) { CRC32C.multiply(CRC32C.zeros($1.size), $0) ^ $1.crc }
-  }
-
-  /// The checksum of an object of parts, from those of its parts in order (kind `COMPOSITE`).
-  package static func compositeCRC32C(_ parts: [UInt32]) -> String {
-    let bytes = parts.flatMap { crc in withUnsafeBytes(of: crc.bigEndian) { Array($0) } }
-    return "\(crc32c(bytes.withUnsafeBytes { ReelhaulSystem.crc32c($0) }))-\(parts.count)"
-  }
-
-  /// The same of SHA-256.
-  package static func compositeSHA256(_ parts: [[UInt8]]) -> String {
-    "\(Base64.encode(digest(.sha256, of: parts.flatMap { $0 })))-\(parts.count)"
-  }
-
-  /// The entity tag, without quotes, that most stores give an object of parts: the MD5 of the parts' MD5s.
-  package static func multipartETag(_ parts: [[UInt8]]) -> String {
-    "\(Hex.encode(digest(.md5, of: parts.flatMap { $0 })))-\(parts.count)"
   }
 }
 

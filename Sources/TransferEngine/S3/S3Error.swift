@@ -11,11 +11,6 @@ package struct S3Error: Error, Hashable, Sendable {
   package var message: String?
   /// The region that the bucket is in, if the answer tells it: send the request there, once.
   package var region: String?
-  /// The host that the answer names instead. It is the store's word only: a credential must not follow it to another
-  /// domain.
-  package var endpoint: String?
-  package var bucket: String?
-  package var requestID: String?
   /// The seconds since 1970 when the store answered.
   package var date: Int64?
   /// The field `Retry-After`.
@@ -37,7 +32,6 @@ package struct S3Error: Error, Hashable, Sendable {
       self.init(status: head.status)
     }
     region = region ?? head["x-amz-bucket-region"].flatMap { S3Credential.isRegion($0) ? $0 : nil }
-    requestID = requestID ?? head["x-amz-request-id"]
     date = head["date"].flatMap(CurlDate.seconds)
     retryAfter = head["retry-after"]
   }
@@ -48,9 +42,6 @@ package struct S3Error: Error, Hashable, Sendable {
       code: element.optional("Code").map { String($0.prefix(128)) },
       message: element.optional("Message"))
     region = element.optional("Region").flatMap { S3Credential.isRegion($0) ? $0 : nil }
-    endpoint = element.optional("Endpoint")
-    bucket = element.optional("BucketName") ?? element.optional("Bucket")
-    requestID = element.optional("RequestId")
   }
 
   /// What an error means whose status cannot tell, because it is inside a success.

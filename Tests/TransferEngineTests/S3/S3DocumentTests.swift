@@ -92,23 +92,17 @@ import Testing
     #expect(parts.nextMarker == 3)
     let completed: S3CompletedUpload = try read(Self.completed)
     #expect(completed.etag == "3858f62230ac3c915f300c664312c11f-9")
-    #expect(completed.sha256 == "MV9b")
     #expect(completed.checksumType == "COMPOSITE")
     let uploads: S3UploadList = try read(Self.uploads)
     #expect(uploads.uploads.map(\.key) == ["my-divisor", "my-movie.m2ts"])
-    #expect(uploads.uploads[0].initiator == "arn:aws:iam::111122223333:user/user1")
     #expect(uploads.uploads[0].initiated == (try Timestamp(rfc3339: "2010-11-10T20:48:33Z")))
     #expect(uploads.next?.key == "my-movie.m2ts")
     #expect(uploads.next?.uploadID == "YW55IGlkZWEgd2h5IGVsdmluZydzIHVwbG9hZCBmYWlsZWQ")
     let objects: S3ObjectList = try read(Self.objects)
     #expect(objects.objects.map(\.key) == ["my image+.jpg", "日\r\u{1}"])
     #expect(objects.objects.map(\.size) == [434_234, 0])
-    #expect(objects.objects.map(\.etag) == ["fba9dede5f27731c9771645a39863328", nil])
-    #expect(objects.commonPrefixes == ["photos/2006/"])
     #expect(objects.nextToken == "1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=")
     let deleted: S3DeleteResult = try read(Self.deleted)
-    #expect(deleted.deleted.map(\.key) == ["sample1.txt", "SampleDocument.txt"])
-    #expect(deleted.deleted.map(\.isMarker) == [false, true])
     #expect(deleted.refused.map(\.key) == ["sample2.txt"])
     #expect(deleted.refused.map(\.error.code) == ["AccessDenied"])
     let copied: S3CopiedPart = try read(Self.copied)
@@ -126,7 +120,6 @@ import Testing
       return
     }
     #expect(error.code == "InternalError")
-    #expect(error.requestID == "656c76696e6727732072657175657374")
   }
 
   @Test(
@@ -156,24 +149,22 @@ import Testing
 
   @Test("bodies are written as S3 wants them")
   func written() {
-    let completion = S3Completion([
-      .init(number: 2, etag: "b", sha256: "x="), .init(number: 1, etag: "\"a\"", crc32c: "y="),
-    ])
+    let completion = S3Completion([.init(number: 2, etag: "b"), .init(number: 1, etag: "\"a\"", crc32c: "y=")])
     #expect(
       String(decoding: completion.xml, as: UTF8.self) == """
         <?xml version="1.0" encoding="UTF-8"?>
         <CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\
         <Part><ETag>&quot;a&quot;</ETag><ChecksumCRC32C>y=</ChecksumCRC32C><PartNumber>1</PartNumber></Part>\
-        <Part><ETag>&quot;b&quot;</ETag><ChecksumSHA256>x=</ChecksumSHA256><PartNumber>2</PartNumber></Part>\
+        <Part><ETag>&quot;b&quot;</ETag><PartNumber>2</PartNumber></Part>\
         </CompleteMultipartUpload>
         """)
-    let deletion = S3Deletion([.init(key: "a<&>\r\n\u{1}日", versionID: "v"), .init(key: " ", etag: "e")])
+    let deletion = S3Deletion(["a<&>\r\n\u{1}日", " "])
     #expect(
       String(decoding: deletion.xml, as: UTF8.self) == """
         <?xml version="1.0" encoding="UTF-8"?>
         <Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">\
-        <Object><Key>a&lt;&amp;&gt;&#13;&#10;&#1;日</Key><VersionId>v</VersionId></Object>\
-        <Object><Key> </Key><ETag>&quot;e&quot;</ETag></Object><Quiet>true</Quiet></Delete>
+        <Object><Key>a&lt;&amp;&gt;&#13;&#10;&#1;日</Key></Object>\
+        <Object><Key> </Key></Object><Quiet>true</Quiet></Delete>
         """)
   }
 
@@ -185,7 +176,7 @@ import Testing
   @Test("every key that is written is read again")
   func keysComeBack() throws {
     let keys = ReferenceCases.keys(1000, seed: 3) + ["\r\n", "\r", "\t ", "\u{2028}\u{85}\u{7F}"]
-    let root = try S3XMLParser.read(S3Deletion(keys.map { .init(key: $0) }).xml)
+    let root = try S3XMLParser.read(S3Deletion(keys).xml)
     #expect(try root.children("Object").map { try $0.string("Key") } == keys)
     #expect(keys.allSatisfy { S3Encoding.decode(S3Encoding.value($0)) == $0 })
   }

@@ -2,20 +2,16 @@
 package struct S3CompletedUpload: Hashable, S3Document {
   package static let element = "CompleteMultipartUploadResult"
 
-  package var location: String?
   /// Without quotes.
   package var etag: String
   /// Base64, of the whole object or of its parts. See ``checksumType``.
   package var crc32c: String?
-  package var sha256: String?
   /// `COMPOSITE` or `FULL_OBJECT`, if the store tells it.
   package var checksumType: String?
 
   package init(_ element: S3XMLElement) throws(S3XMLError) {
-    location = element.optional("Location")
     etag = try element.etag()
     crc32c = element.optional("ChecksumCRC32C")
-    sha256 = element.optional("ChecksumSHA256")
     checksumType = element.optional("ChecksumType")
   }
 }

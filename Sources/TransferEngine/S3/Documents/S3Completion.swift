@@ -6,13 +6,11 @@ package struct S3Completion: Hashable, Sendable {
     package var etag: String
     /// Base64, if the part was sent with it.
     package var crc32c: String?
-    package var sha256: String?
 
-    package init(number: Int, etag: String, crc32c: String? = nil, sha256: String? = nil) {
+    package init(number: Int, etag: String, crc32c: String? = nil) {
       self.number = number
       self.etag = etag
       self.crc32c = crc32c
-      self.sha256 = sha256
     }
   }
 
@@ -30,7 +28,6 @@ package struct S3Completion: Hashable, Sendable {
         writer.element("Part") { writer in
           writer.text("ETag", "\"\(S3ETag.bare(part.etag))\"")
           writer.text("ChecksumCRC32C", part.crc32c)
-          writer.text("ChecksumSHA256", part.sha256)
           writer.text("PartNumber", "\(part.number)")
         }
       }

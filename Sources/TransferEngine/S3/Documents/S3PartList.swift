@@ -1,5 +1,3 @@
-import TaskCore
-
 /// The answer to ListParts: one page.
 package struct S3PartList: Hashable, S3Document {
   package static let element = "ListPartsResult"
@@ -9,10 +7,8 @@ package struct S3PartList: Hashable, S3Document {
     /// Without quotes.
     package var etag: String
     package var size: Int64
-    package var lastModified: Timestamp?
     /// Base64, if the store tells it.
     package var crc32c: String?
-    package var sha256: String?
   }
 
   package var parts: [Part]
@@ -23,8 +19,7 @@ package struct S3PartList: Hashable, S3Document {
     parts = try element.children("Part").map { part throws(S3XMLError) in
       Part(
         number: try part.integer("PartNumber"), etag: try part.etag(), size: try part.integer("Size"),
-        lastModified: part.timestamp("LastModified"), crc32c: part.optional("ChecksumCRC32C"),
-        sha256: part.optional("ChecksumSHA256"))
+        crc32c: part.optional("ChecksumCRC32C"))
     }
     // A page that ends where it began would be read for ever.
     nextMarker = try element.bool("IsTruncated") ? try element.integer("NextPartNumberMarker") : nil

@@ -8,8 +8,6 @@ package struct S3UploadList: Hashable, S3Document {
     package var key: String
     package var uploadID: String
     package var initiated: Timestamp?
-    /// The identity that began it, if the store tells it.
-    package var initiator: String?
   }
 
   /// Where the next page begins: `key-marker` and `upload-id-marker`.
@@ -27,7 +25,7 @@ package struct S3UploadList: Hashable, S3Document {
     uploads = try element.children("Upload").map { upload throws(S3XMLError) in
       Upload(
         key: try upload.key("Key", isEncoded: isEncoded), uploadID: try upload.string("UploadId"),
-        initiated: upload.timestamp("Initiated"), initiator: upload.child("Initiator")?.optional("ID"))
+        initiated: upload.timestamp("Initiated"))
     }
     guard try element.bool("IsTruncated") else { return }
     next = Marker(

@@ -49,7 +49,7 @@ package struct S3XMLElement: Hashable, Sendable {
     S3ETag.bare(try string(name))
   }
 
-  /// A key, a prefix or a marker of a document that may say `encoding-type=url`.
+  /// A key or a marker of a document that may say `encoding-type=url`.
   func key(_ name: String, isEncoded: Bool) throws(S3XMLError) -> String {
     let text = try string(name)
     guard isEncoded else { return text }
