@@ -1,3 +1,4 @@
+import ReelhaulMessages
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore

@@ -1,5 +1,6 @@
 import ReelhaulCodec
 import ReelhaulDigest
+import ReelhaulMessages
 import TaskCore
 
 /// A place that files are uploaded to, in the words of its protocol: one type for each protocol.
@@ -185,7 +186,7 @@ package struct UploadedObject: Hashable, Sendable {
   /// The task that uploaded it, and of which version of its source, if the object says so.
   package var owner: Owner?
   /// What proved that its bytes are those of the source.
-  package var verified: UploadVerification
+  package var verified: UploadOutput.Verified
   /// What is not guaranteed, for people.
   package var remark: String?
 
@@ -203,7 +204,7 @@ package struct UploadedObject: Hashable, Sendable {
 
   package init(
     size: Int64? = nil, etag: String? = nil, versionID: String? = nil, location: String? = nil, owner: Owner? = nil,
-    verified: UploadVerification = .none, remark: String? = nil
+    verified: UploadOutput.Verified = .none, remark: String? = nil
   ) {
     self.size = size
     self.etag = etag
@@ -213,11 +214,6 @@ package struct UploadedObject: Hashable, Sendable {
     self.verified = verified
     self.remark = remark
   }
-}
-
-/// What proved that the uploaded bytes are those of the source.
-package enum UploadVerification: String, Hashable, Sendable {
-  case sha256, crc32c, md5, size, none
 }
 
 /// What a server has of an upload.
@@ -237,14 +233,14 @@ package struct UploadReceipt: Hashable, Sendable {
   package var segment: Int
   package var etag: String
   /// What proved that the server has these bytes; nil if nothing did.
-  package var verified: UploadVerification?
+  package var verified: UploadOutput.Verified?
   /// Of the bytes that were sent, or compared, if it was computed.
   package var crc32c: UInt32?
   /// Of the file, if the segment is all of it.
   package var versionID: String?
 
   package init(
-    segment: Int, etag: String = "", verified: UploadVerification? = nil, crc32c: UInt32? = nil,
+    segment: Int, etag: String = "", verified: UploadOutput.Verified? = nil, crc32c: UInt32? = nil,
     versionID: String? = nil
   ) {
     self.segment = segment

@@ -1,4 +1,5 @@
 import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 import TransferEngine
@@ -28,7 +29,11 @@ package struct UploadHandler: KindHandler {
     return switch outcome {
     case .succeeded(let object, let bytes):
       .succeeded(
-        sha256: claim.spec.expect.sha256, bytes: bytes, output: object.output(at: claim.spec.destination ?? "", bytes))
+        sha256: claim.spec.expect.sha256, bytes: bytes,
+        output: UploadOutput(
+          location: object.location ?? claim.spec.destination ?? "", etag: object.etag, versionID: object.versionID,
+          bytes: bytes, verified: object.verified, remark: object.remark
+        ).json)
     case .failed(let failure): .failed(failure)
     case .stopped: .stopped
     }
@@ -46,20 +51,4 @@ extension RunLedger: UploadLedger {
   }
 
   package var beginsAnew: Bool { claim.beginsAnew }
-}
-
-extension UploadedObject {
-  /// The output of an upload.
-  fileprivate func output(at destination: String, _ bytes: Int64) -> [UInt8] {
-    JSONWriter.write { json in
-      json.object { json in
-        json.member("location", URLRedaction.redact(location ?? destination))
-        json.member("etag", orNull: etag)
-        json.member("versionId", orNull: versionID)
-        json.member("bytes", bytes)
-        json.member("verified", verified.rawValue)
-        json.member("remark", remark)
-      }
-    }
-  }
 }

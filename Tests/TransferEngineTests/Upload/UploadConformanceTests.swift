@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -291,7 +292,7 @@ import Testing
             $0.expect.sha256 = digest(.sha256, of: own)
           })
         if isExpected, isReadable {
-          let proof: UploadVerification = way == .put ? .sha256 : isTold ? .md5 : .crc32c
+          let proof: UploadOutput.Verified = way == .put ? .sha256 : isTold ? .md5 : .crc32c
           #expect(outcome.object?.verified == proof, "\(outcome)")
         } else {
           let code: TaskFailure.Code = isReadable || way == .put ? .destinationExists : .http(403)

@@ -1,6 +1,7 @@
 import Glibc
 import ReelhaulCodec
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit

@@ -1,5 +1,6 @@
 import ReelhaulCurl
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -407,11 +408,11 @@ import Testing
     let echo = "sha-256=:\(Base64.encode(sha256)):"
     let crc = StoreChecksum.crc32c.of([Self.bytes()])
     for (fields, expected) in [
-      ([("Repr-Digest", echo)], UploadVerification.sha256), ([("Repr-Digest", "md5=:AA==:, \(echo)")], .sha256),
+      ([("Repr-Digest", echo)], UploadOutput.Verified.sha256), ([("Repr-Digest", "md5=:AA==:, \(echo)")], .sha256),
       ([("x-amz-checksum-sha256", Base64.encode(sha256))], .sha256), ([("x-amz-checksum-crc32c", crc)], .crc32c),
       ([], .md5),
       ([("ETag", "\"00000000000000000000000000000bad\"")], .size), ([("ETag", nil)], .size),
-    ] as [([(String, String?)], UploadVerification)] {
+    ] as [([(String, String?)], UploadOutput.Verified)] {
       try await upload(
         script: { $0.operation == .put ? fields.map { .header($0.0, $0.1) } : [] }
       ).run { harness, outcome in

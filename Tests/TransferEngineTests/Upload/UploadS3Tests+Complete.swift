@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -202,7 +203,7 @@ extension UploadS3Tests {
           ? [.header("ETag", "\"of-an-encrypted-object\""), .header("x-amz-checksum-crc32c", nil)] : []
       }
       let outcome = await harness.run(isCopy ? Self.copy { $0.ifExists = .replace } : Self.spec())
-      #expect(outcome.object?.etag != nil && outcome.object?.verified == UploadVerification.none, "\(outcome)")
+      #expect(outcome.object?.etag != nil && outcome.object?.verified == UploadOutput.Verified.none, "\(outcome)")
       #expect(outcome.object?.remark?.contains("taken away") == true)
       #expect(harness.store.exchanges(isCopy ? .copyObject : .putObject).count == 1)
       #expect(harness.store.objects["films/film.mp4"]?.bytes == bytes)

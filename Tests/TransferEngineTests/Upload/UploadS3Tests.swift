@@ -1,4 +1,5 @@
 import ReelhaulCurl
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit

@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -76,7 +77,7 @@ import Testing
       try harness.putLarge()
       harness.store.always(.tusHead, .header("Upload-Offset", nil))
       let outcome = await harness.run(Self.spec(harness))
-      #expect(outcome.object?.verified == UploadVerification.none, "\(outcome)")
+      #expect(outcome.object?.verified == UploadOutput.Verified.none, "\(outcome)")
       #expect(outcome.object?.remark?.contains("joined the parts") == true)
       #expect(harness.store.exchanges(.tusDelete).isEmpty)
     }

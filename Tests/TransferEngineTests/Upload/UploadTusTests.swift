@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
@@ -263,7 +264,7 @@ import Testing
     async throws
   {
     try await upload(script: { $0.operation == .tusHead ? [.status(404)] : [] }).run { harness, outcome in
-      #expect(outcome.object?.verified == UploadVerification.none, "\(outcome)")
+      #expect(outcome.object?.verified == UploadOutput.Verified.none, "\(outcome)")
       #expect(outcome.object?.remark?.contains("does not show") == true)
       #expect(harness.store.exchanges(.tusCreate).count == 1)
     }

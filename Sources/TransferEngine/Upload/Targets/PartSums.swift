@@ -1,5 +1,6 @@
 import ReelhaulCodec
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
@@ -16,7 +17,7 @@ struct PartSums {
   }
 
   /// What proves that the store has these bytes; nil if nothing does.
-  func proof(etag: String, crc32c told: String?) -> UploadVerification? {
+  func proof(etag: String, crc32c told: String?) -> UploadOutput.Verified? {
     if let told { return told == crc32c ? .crc32c : nil }
     return S3ETag.bare(etag).lowercased() == md5 ? .md5 : nil
   }

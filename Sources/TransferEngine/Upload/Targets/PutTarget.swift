@@ -1,6 +1,7 @@
 import ReelhaulCodec
 import ReelhaulCurl
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
@@ -302,7 +303,7 @@ struct PutTarget: UploadTarget {
   }
 
   /// What the server's answer proves of the bytes that it received; nil if nothing. Throws if they are others.
-  private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadVerification? {
+  private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadOutput.Verified? {
     let source = upload.body.source
     if let told = head["repr-digest"].flatMap(Self.sha256) ?? head["x-amz-checksum-sha256"] {
       let own = if let known = upload.sha256 { known } else { try await own(.sha256, source) }

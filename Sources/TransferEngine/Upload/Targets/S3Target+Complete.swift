@@ -1,6 +1,7 @@
 import ReelhaulCodec
 import ReelhaulCurl
 import ReelhaulDigest
+import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 
