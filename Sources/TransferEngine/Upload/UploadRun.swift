@@ -107,7 +107,7 @@ final class UploadRun: @unchecked Sendable {
     var partial: [Int: Int64] = [:]
     var isTold = true
     if let session = state?.session {
-      switch try await target.resume(order, session: session, source: order.body.source) {
+      switch try await target.resume(order, session: session) {
       case .gone: throw UploadGone()
       case .finished(let object): return try succeeded(object, order)
       case .open(let there, let parts): (receipts, partial) = (there, parts)

@@ -34,8 +34,8 @@ package protocol UploadTarget: Sendable {
   /// Returns its session.
   func begin(_ upload: UploadOrder) async throws -> [UInt8]
 
-  /// What the server has of an upload that an earlier run began. `source` gives the bytes to compare with.
-  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding
+  /// What the server has of an upload that an earlier run began.
+  func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding
 
   /// An earlier run recorded that it would begin an upload, and ended before it recorded the session: gives up what it
   /// may have left, as far as it is provably its own.

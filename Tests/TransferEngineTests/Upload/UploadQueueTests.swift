@@ -29,7 +29,7 @@ import Testing
     func plan(size: Int64) async throws -> UploadPlan { UploadPlan(segmentSize: 1, parallel: 16) }
     func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
     func begin(_ upload: UploadOrder) async throws -> [UInt8] { [] }
-    func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
+    func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
       .open([:])
     }
     func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {}

@@ -293,8 +293,8 @@ private struct SmallSegments: UploadTarget {
   }
   func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { try await target.refusesToReplace(upload) }
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { try await target.begin(upload) }
-  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
-    try await target.resume(upload, session: session, source: source)
+  func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
+    try await target.resume(upload, session: session)
   }
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws {
     try await target.forget(plan, since: milliseconds)

@@ -95,7 +95,7 @@ struct PutTarget: UploadTarget {
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { Array("{}".utf8) }
 
   /// It begins anew, with a look at what the former request has left.
-  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
+  func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
     .gone
   }
 

@@ -58,7 +58,7 @@ struct S3Target: UploadTarget {
     throw UploadGone()
   }
 
-  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
+  func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
     let session = try Session(session)
     // A run before has asked.
     if !session.copies, copiesByStore(upload) { hasRefusedCopy.withLock { $0 = true } }
@@ -84,7 +84,7 @@ struct S3Target: UploadTarget {
       while true {
         while running < upload.firstParallel, let part = rest.next() {
           running += 1
-          group.addTask { try await receipt(of: part, in: upload, session, source) }
+          group.addTask { try await receipt(of: part, in: upload, session) }
         }
         guard let receipt = try await group.next() else { return }
         running -= 1
@@ -96,7 +96,7 @@ struct S3Target: UploadTarget {
 
   /// Nil for a part that is not proven to have the bytes of the source.
   private func receipt(
-    of part: S3PartList.Part, in upload: UploadOrder, _ session: Session, _ source: any UploadSource
+    of part: S3PartList.Part, in upload: UploadOrder, _ session: Session
   ) async throws -> UploadReceipt? {
     try Task.checkCancellation()
     let segment = part.number - 1
@@ -104,7 +104,7 @@ struct S3Target: UploadTarget {
     guard part.size == Int64(range.count) else { return nil }
     // It was copied of this version only.
     if session.copies { return UploadReceipt(segment: segment, etag: part.etag) }
-    let sums = try await client.holding(range, of: source) { bytes in
+    let sums = try await client.holding(range, of: upload.body.source) { bytes in
       try await client.computing { PartSums(bytes, needsMD5: part.crc32c == nil) }
     }
     guard let proof = sums.proof(etag: part.etag, crc32c: part.crc32c) else { return nil }

@@ -64,7 +64,7 @@ struct TusTarget: UploadTarget {
     return session.json
   }
 
-  func resume(_ upload: UploadOrder, session: [UInt8], source: any UploadSource) async throws -> UploadStanding {
+  func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
     let session = try Session(session)
     let count = upload.plan.segments(of: upload.size)
     guard session.urls.count == count else {
