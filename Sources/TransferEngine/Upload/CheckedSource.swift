@@ -28,13 +28,6 @@ struct CheckedSource: UploadSource {
   }
 
   func check() async throws { try await source.check() }
-
-  func mismatch(
-    _ expect: Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
-    while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
-  ) async throws -> String? {
-    try await source.mismatch(expect, seeing: see, while: goesOn)
-  }
 }
 
 /// The CRC32C of each block of a file. The last block may be shorter.

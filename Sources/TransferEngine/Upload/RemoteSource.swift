@@ -6,7 +6,7 @@ import TaskCore
 
 /// A file of an http(s) server, or an object of a store that speaks S3, of which every read asks for its range. A file that
 /// the server does not give in ranges, or without a validator, is held in memory if it is short.
-final class RemoteSource: UploadSource {
+final class RemoteSource: OpenedSource {
   let identity: UploadIdentity
   private let server: SourceServer
   private let version: SourceIdentity

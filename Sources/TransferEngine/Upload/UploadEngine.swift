@@ -55,7 +55,7 @@ package struct UploadEngine: Sendable {
   /// The root on whose loop the upload runs, and what opens the source as it is now.
   private func source(
     of spec: TaskSpec, _ parameters: UploadParameters
-  ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any UploadSource) {
+  ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any OpenedSource) {
     let place: ResourceURL
     do throws(InvalidURL) {
       place = try ResourceURL(spec.source)

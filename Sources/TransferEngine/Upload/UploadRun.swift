@@ -8,7 +8,7 @@ import TaskCore
 final class UploadRun: @unchecked Sendable {
   private let spec: TaskSpec
   private let target: any UploadTarget
-  private let open: @Sendable () async throws -> any UploadSource
+  private let open: @Sendable () async throws -> any OpenedSource
   private let hasNewCredential: @Sendable () async -> Bool
   private let ledger: any UploadLedger
   private let lane: HTTPLane
@@ -27,7 +27,7 @@ final class UploadRun: @unchecked Sendable {
   ///   - hasNewCredential: whether the credentials of the task have changed since the run began.
   init(
     _ spec: TaskSpec, to target: any UploadTarget, from checkpoint: UploadCheckpoint?, ledger: any UploadLedger,
-    lane: HTTPLane, open: @escaping @Sendable () async throws -> any UploadSource,
+    lane: HTTPLane, open: @escaping @Sendable () async throws -> any OpenedSource,
     hasNewCredential: @escaping @Sendable () async -> Bool = { false }
   ) {
     self.spec = spec
@@ -157,7 +157,7 @@ final class UploadRun: @unchecked Sendable {
   }
 
   /// Makes the state fit the source, and checks what the task expects of it.
-  private func prepare(_ source: any UploadSource) async throws -> UploadOrder {
+  private func prepare(_ source: any OpenedSource) async throws -> UploadOrder {
     let earlier = state
     let isOther = earlier?.identity != source.identity
     if isOther {
@@ -174,7 +174,7 @@ final class UploadRun: @unchecked Sendable {
     // It may have changed under its validator, or a worker of an earlier version has checked it.
     if isOther || isChecked(source) && earlier?.checked == nil { try await check(source) }
     guard let state else { throw UploadGone() }
-    let source = state.checked.map { CheckedSource(source: source, sums: $0) } ?? source
+    let checked: any UploadSource = state.checked.map { CheckedSource(source: source, sums: $0) } ?? source
     var plan = state.plan
     plan.parallel = min(plan.parallel, spec.connections)
     return UploadOrder(
@@ -182,7 +182,7 @@ final class UploadRun: @unchecked Sendable {
       ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
       beginsAnew: ledger.beginsAnew,
       body: UploadBodies(
-        source: source, throttle: throttle, loop: lane.loop,
+        source: checked, throttle: throttle, loop: lane.loop,
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
       ) { [ledger] in ledger.mayWrite },
       record: { [self] session in try await record { $0.session = session } },
@@ -206,12 +206,12 @@ final class UploadRun: @unchecked Sendable {
 
   /// Whether it is read once before any of it is sent, and all later reads are compared with that. Bytes that are held do
   /// not change.
-  private func isChecked(_ source: any UploadSource) -> Bool {
+  private func isChecked(_ source: any OpenedSource) -> Bool {
     !source.isHeld && (spec.expect.hasDigest || !source.isStrong)
   }
 
   /// Throws if the source is not the expected one. All later reads must give what this one has.
-  private func check(_ source: any UploadSource) async throws {
+  private func check(_ source: any OpenedSource) async throws {
     let stop = Lock(false)
     let sums = Lock(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block))
     let difference = try await withTaskCancellationHandler {

@@ -7,8 +7,6 @@ package protocol UploadSource: Sendable {
   var identity: UploadIdentity { get }
   /// Whether all its bytes are in memory, and counted: then a part needs no more of it.
   var isHeld: Bool { get }
-  /// Whether its identity tells all its versions apart. Otherwise two reads may give bytes of two versions.
-  var isStrong: Bool { get }
   /// Whether its reads are requests to a server.
   var needsConnections: Bool { get }
   /// The bytes that are best read at once: reads begin and end where such blocks do.
@@ -25,6 +23,12 @@ package protocol UploadSource: Sendable {
 
   /// Throws ``UploadSourceChanged`` if the source is not the same any more.
   func check() async throws
+}
+
+/// A source as it is opened, of which nothing is checked yet.
+protocol OpenedSource: UploadSource {
+  /// Whether its identity tells all its versions apart. Otherwise two reads may give bytes of two versions.
+  var isStrong: Bool { get }
 
   /// The first difference from what is expected, for people; nil if there is none. Reads the whole source if a digest is
   /// expected or if it is not strong, lets `see` have all bytes in their order, and calls `goesOn` with every offset that
@@ -37,7 +41,6 @@ package protocol UploadSource: Sendable {
 
 extension UploadSource {
   package var isHeld: Bool { false }
-  package var isStrong: Bool { true }
   package var needsConnections: Bool { false }
   package var block: Int64 { 1 << 20 }
   package func whole(_ range: Range<Int64>) -> Range<Int64> { range }
@@ -81,8 +84,9 @@ package struct UploadIdentity: Hashable, Sendable {
 package struct UploadSourceChanged: Error, Hashable, Sendable {}
 
 /// A file of a storage root. It is held open: a file that is renamed over it is another version.
-final class StorageSource: UploadSource {
+final class StorageSource: OpenedSource {
   let identity: UploadIdentity
+  var isStrong: Bool { true }
   private let file: FileDescriptor
   private let url: StorageURL
   private let volume: Volume

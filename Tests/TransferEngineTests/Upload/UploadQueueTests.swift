@@ -58,10 +58,6 @@ import Testing
       ArraySlice(repeating: 0, count: range.count)
     }
     func check() async throws {}
-    func mismatch(
-      _ expect: TaskCore.Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
-      while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
-    ) async throws -> String? { nil }
   }
 
   /// Sends 200 segments.

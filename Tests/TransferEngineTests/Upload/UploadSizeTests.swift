@@ -14,11 +14,6 @@ import Testing
 
     func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> { throw UploadSourceChanged() }
     func check() async throws {}
-
-    func mismatch(
-      _ expect: TaskCore.Expectation, seeing see: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
-      while goesOn: @escaping @Sendable (_ offset: Int64) -> Bool
-    ) async throws -> String? { nil }
   }
 
   @Test(
