@@ -10,7 +10,10 @@ import TaskCore
 /// sent when. What a target needs to find its upload again is its session, a JSON value that the run records.
 ///
 /// Every call throws a ``TaskFailure`` with the class that decides what becomes of the attempt, and ends soon with
-/// `CancellationError` or a failure if its task is canceled. Nothing here is retried by the target itself.
+/// `CancellationError` or a failure if its task is canceled. The caller repeats what may succeed another time. A target
+/// repeats only what it alone can judge: it asks in another way where a server refuses the first one, ends an upload of
+/// S3 again where the store's refusal may pass or an answer was lost, and looks again at an upload of tus that the server
+/// is still making of its parts.
 package protocol UploadTarget: Sendable {
   /// The destination for people and outputs, without secrets.
   var location: String { get }
