@@ -105,36 +105,7 @@ extension S3Target {
       }
       ending.told = object
     } catch let error as S3Error {
-      // Its answer may have been lost, and this one is about what it did.
-      if var there = try await own(upload), try await proves(&there, upload, crc32c: crc32c) {
-        // An earlier upload of this version was joined late: this one is left.
-        if error.status == 412 { try? await abort(session: Session(uploadID: uploadID).json) }
-        return there
-      }
-      // It is done, and what is there now is somebody's who came later.
-      if let taken = ending.taken, error.losesUpload || error.status == 412 || isLast { return taken }
-      switch error.status {
-      case 412:
-        // Of another version, which the run before has seen, or which came late.
-        if !isLast, let former = try await look(), former.owner?.task == upload.task, former.etag != upload.replaces {
-          upload.replaces = former.etag
-          return nil
-        }
-        try? await abort(session: Session(uploadID: uploadID).json)
-        try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
-        throw try await occupied(upload)
-      case _ where error.losesUpload:
-        try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
-        throw UploadGone()
-      // Something else happens to the object, such as the end of this upload, whose answer was lost.
-      case 409 where isLast: throw UploadGone()
-      case 400 where error.code == "InvalidPart": throw UploadIncomplete()
-      default: break
-      }
-      let failure = failure(error)
-      guard failure.class == .retry || error.status == 409, !isLast else { throw failure }
-      try await client.pause(Self.finishPause)
-      return nil
+      return try await refused(error, &upload, uploadID, crc32c: crc32c, ending, isLast: isLast)
     } catch let failure as TaskFailure
       where failure.class == .retry && failure.code != .digestMismatch && (!isLast || ending.told != nil)
     {
@@ -161,6 +132,42 @@ extension S3Target {
     }
     if ending.told?.verified == .crc32c { object.verified = .crc32c }
     return object
+  }
+
+  /// What follows from a refusal: the object, if it is there nevertheless; nil where the end is to be tried again.
+  private func refused(
+    _ error: S3Error, _ upload: inout UploadOrder, _ uploadID: String, crc32c: UInt32?, _ ending: Ending, isLast: Bool
+  ) async throws -> UploadedObject? {
+    // Its answer may have been lost, and this one is about what it did.
+    if var there = try await own(upload), try await proves(&there, upload, crc32c: crc32c) {
+      // An earlier upload of this version was joined late: this one is left.
+      if error.status == 412 { try? await abort(session: Session(uploadID: uploadID).json) }
+      return there
+    }
+    // It is done, and what is there now is somebody's who came later.
+    if let taken = ending.taken, error.losesUpload || error.status == 412 || isLast { return taken }
+    switch error.status {
+    case 412:
+      // Of another version, which the run before has seen, or which came late.
+      if !isLast, let former = try await look(), former.owner?.task == upload.task, former.etag != upload.replaces {
+        upload.replaces = former.etag
+        return nil
+      }
+      try? await abort(session: Session(uploadID: uploadID).json)
+      try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
+      throw try await occupied(upload)
+    case _ where error.losesUpload:
+      try await checkDoubt(upload, isInDoubt: ending.isInDoubt)
+      throw UploadGone()
+    // Something else happens to the object, such as the end of this upload, whose answer was lost.
+    case 409 where isLast: throw UploadGone()
+    case 400 where error.code == "InvalidPart": throw UploadIncomplete()
+    default: break
+    }
+    let failure = failure(error)
+    guard failure.class == .retry || error.status == 409, !isLast else { throw failure }
+    try await client.pause(Self.finishPause)
+    return nil
   }
 
   private static func bare(_ etag: String?) -> String? { etag.map(S3ETag.bare) }

@@ -115,49 +115,48 @@ struct S3Target: UploadTarget {
     let session = try Session(session)
     if session.copies { return try await copy(segment, of: upload, session) }
     return try await client.holding(segment.range, of: upload.body.source) { bytes in
-      try await put(segment, bytes, of: upload, session)
+      if let uploadID = session.uploadID {
+        try await putPart(segment, bytes, of: upload, session, uploadID)
+      } else {
+        try await putObject(segment, bytes, of: upload, session)
+      }
     }
   }
 
-  private func put(
+  private func putPart(
+    _ segment: UploadSegment, _ bytes: ArraySlice<UInt8>, of upload: UploadOrder, _ session: Session,
+    _ uploadID: String
+  ) async throws -> UploadReceipt {
+    var (call, sums) = try await put(bytes, of: upload, session)
+    call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
+    do {
+      return try await receipt(of: segment, try await client.send(call).head, bytes, sums)
+    } catch let error as S3Error {
+      guard error.losesUpload else { throw failure(error) }
+      try await checkDoubt(upload)
+      throw UploadGone()
+    }
+  }
+
+  /// The one request that makes the object.
+  private func putObject(
     _ segment: UploadSegment, _ bytes: ArraySlice<UInt8>, of upload: UploadOrder, _ session: Session
   ) async throws -> UploadReceipt {
-    if upload.plan.publishesAtOnce { try await upload.body.source.check() }
-    let isPlain = try await client.isPlain()
-    let (sums, hash) = try await client.computing {
-      (PartSums(bytes, needsMD5: false), isPlain ? Hex.encode(digest(.sha256, of: bytes)) : nil)
+    try await upload.body.source.check()
+    var (call, sums) = try await put(bytes, of: upload, session)
+    call.headers += objectFields(upload)
+    // Before the first try the run has looked.
+    let isAgain = hasSent.withLock { sent in
+      defer { sent = true }
+      return sent
     }
-    var call = S3Client.Call(method: .put, key: key)
-    call.body = { [body = upload.body, isInDoubt] in
-      body.holding(bytes) { isInDoubt.withLock { $0 = true } }
-    }
-    // Where there are no bytes to repeat, libcurl does not tell that it repeats.
-    call.isSentOnce = bytes.isEmpty
-    call.payloadHash = hash
-    if session.hasChecksums, parameters.checksum != UploadParameters.Checksum.none {
-      call.headers.append(HeaderField(name: "x-amz-checksum-crc32c", value: sums.crc32c))
-    }
-    if let uploadID = session.uploadID {
-      call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
-    } else {
-      call.headers += objectFields(upload)
-      // Before the first try the run has looked.
-      let isAgain = hasSent.withLock { sent in
-        defer { sent = true }
-        return sent
-      }
-      if isAgain || upload.mayBeThere { try await checkDestination(upload) }
-    }
+    if isAgain || upload.mayBeThere { try await checkDestination(upload) }
     var head: CurlHead
     do {
-      head = session.uploadID == nil ? try await conditionally(upload, call) : try await client.send(call).head
+      head = try await conditionally(upload, call)
     } catch let error as S3Error {
-      if session.uploadID != nil, error.losesUpload {
-        try await checkDoubt(upload)
-        throw UploadGone()
-      }
       if UploadRun.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
-      guard error.status == 412 else { throw session.uploadID == nil ? client.failure(error, key) : failure(error) }
+      guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       guard var there = try await look(), there.owner?.task == upload.task else {
         let isInDoubt = isInDoubt.withLock { $0 }
@@ -177,8 +176,37 @@ struct S3Target: UploadTarget {
       isInDoubt.withLock { $0 = true }
       throw error
     }
+    let receipt = try await receipt(of: segment, head, bytes, sums)
+    try await proveConditions(upload, call, made: receipt.etag)
+    return receipt
+  }
+
+  /// The request that brings bytes, and their checksums.
+  private func put(
+    _ bytes: ArraySlice<UInt8>, of upload: UploadOrder, _ session: Session
+  ) async throws -> (call: S3Client.Call, sums: PartSums) {
+    let isPlain = try await client.isPlain()
+    let (sums, hash) = try await client.computing {
+      (PartSums(bytes, needsMD5: false), isPlain ? Hex.encode(digest(.sha256, of: bytes)) : nil)
+    }
+    var call = S3Client.Call(method: .put, key: key)
+    call.body = { [body = upload.body, isInDoubt] in
+      body.holding(bytes) { isInDoubt.withLock { $0 = true } }
+    }
+    // Where there are no bytes to repeat, libcurl does not tell that it repeats.
+    call.isSentOnce = bytes.isEmpty
+    call.payloadHash = hash
+    if session.hasChecksums, parameters.checksum != UploadParameters.Checksum.none {
+      call.headers.append(HeaderField(name: "x-amz-checksum-crc32c", value: sums.crc32c))
+    }
+    return (call, sums)
+  }
+
+  /// What the answer to a request that brought bytes says, and proves.
+  private func receipt(
+    of segment: UploadSegment, _ head: CurlHead, _ bytes: ArraySlice<UInt8>, _ sums: PartSums
+  ) async throws -> UploadReceipt {
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
-    if session.uploadID == nil { try await proveConditions(upload, call, made: etag) }
     let echoed = head["x-amz-checksum-crc32c"]
     let proof =
       if echoed == nil {
