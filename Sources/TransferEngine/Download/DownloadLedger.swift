@@ -7,8 +7,8 @@ package protocol TransferLedger: Sendable {
 
   /// Shows that the run is alive, also while no bytes arrive because it verifies its file. Cheap.
   ///
-  /// An upload, a copy and a deletion at a server call it by a timer: they may wait for a server or a disk for long, and
-  /// rely on the time limits of their requests.
+  /// An upload, a copy to a server or between storages, and a deletion at a server call it by a timer: they may wait for
+  /// a server or a disk for long, and rely on the time limits of their requests.
   func pulse()
 
   /// The epoch of this run: higher than that of every earlier run of the task.
