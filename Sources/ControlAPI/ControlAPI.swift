@@ -152,14 +152,13 @@ package struct ControlAPI: HTTPHandler {
     case .unknown: break
     case .tooMany(let wait): throw TooMany(wait: wait)
     }
-    switch Access.decide(route.need, isPerQueue: route.isPerQueue, for: principal) {
-    case .allowed: break
-    case .unknown:
+    let decision = Access.decide(route.need, isPerQueue: route.isPerQueue, for: principal)
+    if case .forbidden(let reason) = decision { throw HTTPError(403, reason) }
+    guard decision == .allowed, let principal else {
       throw HTTPError(
         401, "a valid token is needed: 'reelhaul token create' makes one, and 'Authorization: Bearer …' shows it")
-    case .forbidden(let reason): throw HTTPError(403, reason)
     }
-    return principal ?? .everybody
+    return principal
   }
 }
 
