@@ -29,7 +29,7 @@ extension ControlAPI {
 
   private func act(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
-    let action = try Self.action(call.path["action"] ?? "", call.request.body)
+    let action = try Self.action(call)
     let shown = try await shownTask(call.path["id"] ?? "", for: call.principal)
     guard EntityTag.matches(call.request.headers["if-match"], sequence: shown.task.sequence) else {
       throw HTTPError(412, "the task has changed since: read it again")
@@ -60,28 +60,17 @@ extension ControlAPI {
       })
   }
 
-  /// Throws ``HTTPError`` for what is no action, or has a wrong body.
-  static func action(_ name: String, _ body: [UInt8]) throws -> ControlAction {
-    var priority: Int64?
-    var files = false
-    do throws(DecodingFailure) {
-      try JSONReader.read(body.isEmpty ? Array("{}".utf8) : body, refusingUnknownNames: true) {
-        reader throws(DecodingFailure) in
-        try reader.object(known: ["priority", "files"]) { reader, name throws(DecodingFailure) in
-          switch name {
-          case "priority": priority = try reader.integer()
-          case "files": files = try reader.bool()
-          default: try reader.skip()
-          }
-        }
+  private static func action(_ call: Route.Call) throws(HTTPError) -> ControlAction {
+    var (priority, files): (Int?, Bool) = (nil, false)
+    try call.readBody(["priority", "files"]) { reader, name throws(DecodingFailure) in
+      switch name {
+      case "priority": priority = try reader.integer(TaskSpec.priorities)
+      case "files": files = try reader.bool()
+      default: try reader.skip()
       }
-    } catch {
-      throw HTTPError(422, "\(error)", code: Rejection(error).code.problem.rawValue)
     }
-    guard ControlAction.names.contains(name) else { throw HTTPError(404, "there is no action \"\(name.prefix(100))\"") }
-    let fitting = priority.flatMap { -1000...1000 ~= $0 ? Int($0) : nil }
-    guard let action = ControlAction(name: name, priority: fitting, files: files) else {
-      throw HTTPError(422, "\"priority\" must be a number from -1000 to 1000", code: ProblemCode.invalidField.rawValue)
+    guard let action = ControlAction(name: call.path["action"] ?? "", priority: priority, files: files) else {
+      throw .missing("priority", "it is the new priority")
     }
     return action
   }

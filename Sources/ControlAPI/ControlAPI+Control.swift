@@ -77,7 +77,7 @@ extension ControlAPI {
       try call.readBody(["limit"], withNulls: true) { reader, _ throws(DecodingFailure) in
         limit = .some(try reader.null() ? nil : try reader.integer(LimitUse.limits))
       }
-      guard let limit else { throw HTTPError(422, "\"limit\" is missing: a whole number, or null for no limit") }
+      guard let limit else { throw HTTPError.missing("limit", "a whole number, or null for no limit") }
       try await api.store.setLimit(scope, name: name, to: limit)
       return try await api.limit(LimitUse(scope: scope, name: name))
     }

@@ -28,7 +28,7 @@ extension ControlAPI {
       try call.readBody(["notify"], withNulls: true) { reader, _ throws(DecodingFailure) in
         given = .some(try reader.null() ? nil : try reader.string(limit: TaskSpec.urlLimit))
       }
-      guard let url = given else { throw HTTPError(422, "\"notify\" is missing") }
+      guard let url = given else { throw HTTPError.missing("notify", "a URL, or null for none") }
       let queue = call.path["name"] ?? ""
       var spec = TaskSpec(id: UniqueID(high: 0, low: 0), kind: .noop, source: "")
       (spec.queue, spec.notify) = (queue, url)

@@ -37,7 +37,7 @@ extension ControlAPI {
       takes: .named(
         "SignIn", .object([.must("token", .text("Of `reelhaul token create`.", length: 1...200))], isOpen: false)),
       example: #"{"token": "rhl_…"}"#, answers: [200, 401], gives: session
-    ) { api, call in try await api.signIn(call.request) },
+    ) { api, call in try await api.signIn(call) },
     Route(
       method: "DELETE", path: "/v1/session", summary: "Signs a browser out: its session ends, and its cookie goes.",
       needs: .read, isPerQueue: true, answers: [204]
@@ -71,23 +71,12 @@ extension ControlAPI {
     }
   }
 
-  private func signIn(_ request: HTTPRequest) async throws -> HTTPResponse {
+  private func signIn(_ call: Route.Call) async throws -> HTTPResponse {
     var text: String?
-    do throws(DecodingFailure) {
-      try JSONReader.read(request.body, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-        try reader.object(known: ["token"]) { reader, name throws(DecodingFailure) in
-          switch name {
-          case "token": text = try reader.string(limit: 200)
-          default: try reader.skip()
-          }
-        }
-      }
-    } catch {
-      throw HTTPError(422, "\(error)", code: ProblemCode.malformed.rawValue)
-    }
-    guard let text else { throw HTTPError(422, "\"token\" is missing", code: ProblemCode.missingField.rawValue) }
+    try call.readBody(["token"]) { reader, _ throws(DecodingFailure) in text = try reader.string(limit: 200) }
+    guard let text else { throw HTTPError.missing("token", "that of `reelhaul token create`") }
     guard settings.requiresTokens else { return HTTPResponse(type: Self.json, session(.everybody, nil)) }
-    let exchange = Exchange(request, self)
+    let exchange = Exchange(call.request, self)
     switch try await authenticator.answer(text, isSession: false, address: exchange.client.network) {
     case .tooMany(let wait): throw TooMany(wait: wait)
     case .unknown: throw HTTPError(401, "this token does not hold: it is wrong, was revoked, or has expired")

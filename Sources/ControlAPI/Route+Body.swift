@@ -1,5 +1,6 @@
 import HTTPServer
 import ReelhaulCodec
+import ReelhaulMessages
 
 extension Route {
   /// How many bytes a body may have. Who shows nothing gets little of what all bodies share.
@@ -19,7 +20,14 @@ extension Route.Call {
         try reader.object(known: names, withNulls: withNulls, member)
       }
     } catch {
-      throw HTTPError(422, "\(error)")
+      throw HTTPError(422, "\(error)", code: Rejection(error).code.problem.rawValue)
     }
+  }
+}
+
+extension HTTPError {
+  /// The body lacks a member; `help` says what it is.
+  static func missing(_ name: String, _ help: String) -> HTTPError {
+    HTTPError(422, "\"\(name)\" is missing: \(help)", code: ProblemCode.missingField.rawValue)
   }
 }

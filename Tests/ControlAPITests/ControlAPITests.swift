@@ -164,6 +164,34 @@ import Testing
     }
   }
 
+  @Test("the same mistake in a body has the same code, whatever the path") func codes() async throws {
+    try await APIBench.run { bench in
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      for (method, target) in [
+        ("POST", "/v1/tasks"), ("POST", "/v1/tasks/\(id)/actions/prioritize"), ("POST", "/v1/operations"),
+        ("POST", "/v1/session"), ("PUT", "/v1/limits/total"), ("PUT", "/v1/queues/films/notify"),
+      ] {
+        for (body, code) in [
+          ("no JSON", "malformed_json"), ("[]", "malformed_json"), (#"{"what": 1}"#, "invalid_field"),
+          ("{}", "missing_field"),
+        ] {
+          let answer = await bench.ask(method, target, body)
+          #expect(answer.status == 422 && answer.body.contains(#""code":"\#(code)""#), "\(target) \(body): \(answer)")
+        }
+      }
+      for (target, body) in [
+        ("tasks/\(id)/actions/prioritize", #"{"priority": 1001}"#),
+        ("tasks/\(id)/actions/pause", #"{"priority": "1"}"#),
+        ("operations", #"{"action": "prioritize", "priority": 1001, "filter": {}}"#), ("session", #"{"token": 1}"#),
+        ("operations", #"{"action": "dance", "filter": {}}"#),
+      ] {
+        let answer = await bench.ask("POST", "/v1/\(target)", body)
+        #expect(answer.body.contains(#""code":"invalid_field""#), "\(target) \(body): \(answer)")
+      }
+    }
+  }
+
   @Test("pages of other sites can neither read nor send, whatever name leads here") func strangers() async throws {
     try await APIBench.run { bench in
       #expect(await bench.ask("GET", "/v1/tasks", "", ["Host": "evil.example"]).status == 403)

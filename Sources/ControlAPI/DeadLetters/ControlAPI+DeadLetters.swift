@@ -51,7 +51,7 @@ extension ControlAPI {
       do throws(Rejection) {
         command = try letter.replay(isEmpty ? nil : body, by: call.principal.actor)
       } catch {
-        throw HTTPError(422, error.reason)
+        throw HTTPError(422, error.reason, code: error.code.problem.rawValue)
       }
       try await api.send([command])
       try await api.store.mark(letter.mark, .replayed, actor: call.principal.actor)

@@ -116,11 +116,13 @@ extension ControlAPI {
       default: try reader.skip()
       }
     }
-    guard let name, ControlAction.names.contains(name) else {
-      throw HTTPError(422, "\"action\" must be one of \(ControlAction.names.joined(separator: ", "))")
+    let names = ControlAction.names.joined(separator: ", ")
+    guard let name else { throw .missing("action", "one of \(names)") }
+    guard ControlAction.names.contains(name) else {
+      throw HTTPError(422, "\"action\" must be one of \(names)", code: ProblemCode.invalidField.rawValue)
     }
     guard let action = ControlAction(name: name, priority: priority, files: files) else {
-      throw HTTPError(422, "\"priority\" is missing: it is the new priority")
+      throw .missing("priority", "it is the new priority")
     }
     let selection: TaskOperation.Selection
     switch (filter, ids) {
