@@ -30,7 +30,7 @@ extension ControlAPI {
   ]
 
   private func events(_ call: Route.Call) async throws -> HTTPResponse {
-    let filter = try EventFilter(call.query, allowed: call.principal.queues)
+    let filter = EventFilter(call.query, allowed: call.principal.queues)
     let start = try await start(call, filter)
     guard let hub = events else { throw HTTPError(503, "this server reads no events") }
     let wantsProgress = call.query["progress"] == "true"

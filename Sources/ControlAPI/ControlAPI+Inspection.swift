@@ -37,7 +37,7 @@ extension ControlAPI {
       ],
       gives: .object([.must("failures", .list(.failure))])
     ) { api, call in
-      let asked = Set(try TaskListQuery.words(call.query, "queue"))
+      let asked = Set(TaskListQuery.words(call.query, "queue"))
       let queues = call.principal.reachable(of: asked.isEmpty ? nil : asked)
       let key = call.query["by"].flatMap(FailureReport.Key.init) ?? .host
       return HTTPResponse(type: json, try await api.failures(by: key, queues))

@@ -160,11 +160,7 @@ struct Route: Sendable {
       guard values.updateValue(value, forKey: name) == nil else {
         throw HTTPError(400, "the query field \"\(name)\" is there twice")
       }
-      let words =
-        field.isList ? value.split(separator: ",", omittingEmptySubsequences: false).map(String.init) : [value]
-      for word in words {
-        if let problem = field.form.problem(ofText: word) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
-      }
+      if let problem = field.whole.problem(ofText: value) { throw HTTPError(400, "\"\(name)\" must be \(problem)") }
     }
     return values
   }

@@ -1,4 +1,3 @@
-import HTTPServer
 import TaskCore
 
 /// Which events a client gets. An empty set of a field lets all pass.
@@ -11,41 +10,29 @@ struct EventFilter: Sendable {
   /// The queues that the client may see; nil for all.
   var allowed: Set<String>?
 
-  private static let most = 1000
-
   static let fields = [
-    Route.Field(name: "task", help: "Only events of these tasks: ids, separated by commas."),
-    Route.Field(name: "queue", help: "Only events of tasks of these queues, separated by commas."),
-    Route.Field(name: "kind", help: "Only events of tasks of these kinds, separated by commas."),
+    Route.Field(name: "task", help: "Only events of these tasks: ids, separated by commas.", schema: .id, isList: true),
     Route.Field(
-      name: "type",
-      help:
-        "Only these events, separated by commas: \(TaskEvent.Kind.allCases.map(\.rawValue).joined(separator: ", "))."
-    ),
+      name: "queue", help: "Only events of tasks of these queues, separated by commas.", schema: TaskListQuery.word,
+      isList: true),
     Route.Field(
-      name: "state", help: "Only events after which the task is in one of these states, separated by commas."),
+      name: "kind", help: "Only events of tasks of these kinds, separated by commas.", schema: TaskListQuery.word,
+      isList: true),
+    Route.Field(
+      name: "type", help: "Only these events, separated by commas.", values: TaskEvent.Kind.allCases.map(\.rawValue),
+      isList: true),
+    Route.Field(
+      name: "state", help: "Only events after which the task is in one of these states, separated by commas.",
+      values: TaskState.allCases.map(\.rawValue), isList: true),
   ]
 
-  /// Throws ``HTTPError`` for a wrong value.
-  init(_ query: [String: String], allowed: Set<String>?) throws(HTTPError) {
-    func values(_ name: String, of known: [String]? = nil) throws(HTTPError) -> Set<String> {
-      guard let text = query[name] else { return [] }
-      let values = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-      guard values.count <= Self.most else { throw HTTPError(400, "\"\(name)\" has more than \(Self.most) values") }
-      for value in values where value.isEmpty || known?.contains(value) == false {
-        let choice = known.map { "one of \($0.joined(separator: ", "))" } ?? "a name"
-        throw HTTPError(400, "\"\(name)\" must be \(choice), or several separated by commas")
-      }
-      return Set(values)
-    }
-    for text in try values("task") {
-      guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no id of a task") }
-      tasks.insert(id)
-    }
-    queues = try values("queue")
-    kinds = try values("kind")
-    states = try values("state", of: TaskState.allCases.map(\.rawValue))
-    types = try values("type", of: TaskEvent.Kind.allCases.map(\.rawValue))
+  /// `query` has been checked by ``fields``.
+  init(_ query: [String: String], allowed: Set<String>?) {
+    tasks = Set(TaskListQuery.words(query, "task").compactMap { UniqueID($0) })
+    queues = Set(TaskListQuery.words(query, "queue"))
+    kinds = Set(TaskListQuery.words(query, "kind"))
+    states = Set(TaskListQuery.words(query, "state"))
+    types = Set(TaskListQuery.words(query, "type"))
     self.allowed = allowed
   }
 
