@@ -14,13 +14,11 @@ extension ControlAPI {
         next page. A page looks at a bounded number of tasks: if that ends it early, `searchedTo` says how far it looked, \
         and the next page goes on there.
         """,
-      needs: .read, isPerQueue: true, query: listFields, gives: .taskList
+      needs: .read, isPerQueue: true, query: TaskListQuery.fields, gives: .taskList
     ) { api, call in
       HTTPResponse(type: json, try await api.list(try TaskListQuery(call.query), for: call.principal))
     }
   ]
-
-  static let listFields = TaskListQuery.fields
 
   /// `{"tasks": […], "hasMore": …, "next": …, "searchedTo": …}`
   func list(_ query: TaskListQuery, for principal: Principal) async throws -> [UInt8] {

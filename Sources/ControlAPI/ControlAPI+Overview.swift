@@ -74,17 +74,7 @@ extension ControlAPI {
   private static let mostHeld = 20
 
   private static func query(_ fields: [(name: String, value: String)]) -> String {
-    fields.map { field in
-      let value = field.value.utf8.map { byte in
-        switch UInt8(byte) {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-          String(UnicodeScalar(byte))
-        default: "%" + Hex.encode([byte]).uppercased()
-        }
-      }
-      return "\(field.name)=\(value.joined())"
-    }.joined(separator: "&")
+    fields.map { "\($0)=\(PercentEncoding.encode($1.utf8))" }.joined(separator: "&")
   }
 }
 

@@ -14,7 +14,7 @@ extension ControlAPI {
       `operations` as /v1/operations, at once and when they change; `trouble` while the fleet's state cannot be read; `ping` every 15 s in which nothing changes. Every connection begins with the state as it is, so \
       that nothing is missed after a break.
       """,
-    needs: .read, isPerQueue: true, query: listFields, answers: [200, 400], medium: "text/event-stream"
+    needs: .read, isPerQueue: true, query: TaskListQuery.fields, answers: [200, 400], medium: "text/event-stream"
   ) { api, call in
     // A wrong filter is an answer, not an event.
     let query = try TaskListQuery(call.query)

@@ -98,9 +98,7 @@ package struct ControlAPI: HTTPHandler {
       try route.check(path)
       let call = Route.Call(
         request: request, path: path, query: try route.fields(of: request), principal: principal,
-        requestID: exchange.id,
-        trace: exchange.trace
-      )
+        trace: exchange.trace)
       response = try await route.run(self, call)
       // What is shown where nothing is needed was not looked at, and guards nothing.
       if case .stream(let write) = response.body, principal.token != nil, let secret = exchange.secret {

@@ -25,9 +25,8 @@ enum ProblemCode: String, Sendable, CaseIterable {
   case missingField = "missing_field"
   case invalidField = "invalid_field"
   case unknownCommand = "unknown_command"
-  // Why a command was not applied.
+  /// A command was not applied; `reason` says why.
   case refused
-  case notApplied = "not_applied"
 
   /// The code of a problem that has none of its own.
   init(status: Int) {

@@ -47,8 +47,6 @@ struct Route: Sendable {
     /// The fields of the query; none is unknown, and none is given twice.
     var query: [String: String] = [:]
     var principal = Principal.everybody
-    /// The value of `X-Request-Id`.
-    var requestID = ""
     /// The span of the request, if it is in a trace.
     var trace: TraceContext?
   }

@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulDigest
 
 /// The secret of a token or a session: `rhl_` and 32 random bytes. It is shown once; only its SHA-256 is kept.
@@ -10,7 +11,7 @@ package struct TokenSecret: Hashable, Sendable {
   package init() {
     var random = SystemRandomNumberGenerator()
     let bytes = (0..<4).flatMap { _ in withUnsafeBytes(of: random.next(), Array.init) }
-    text = Self.prefix + String(Base64.encode(bytes).map { ["+": "-", "/": "_"][$0] ?? $0 }.prefix { $0 != "=" })
+    text = Self.prefix + Base64URL.encode(bytes)
     hash = digest(.sha256, of: Array(text.utf8))
   }
 

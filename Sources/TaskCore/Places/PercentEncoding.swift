@@ -33,8 +33,10 @@ package enum PercentEncoding {
     }
   }
 
-  /// Encodes the bytes of `text` for which `mustEncode` returns true.
-  package static func encode(_ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool) -> String {
+  /// Encodes the bytes of `text` for which `mustEncode` returns true; without it, all but unreserved characters.
+  package static func encode(
+    _ text: some Collection<UInt8>, where mustEncode: (UInt8) -> Bool = { !isUnreserved($0) }
+  ) -> String {
     guard text.contains(where: mustEncode) else { return String(decoding: text, as: UTF8.self) }
     var output: [UInt8] = []
     for byte in text {
@@ -45,6 +47,17 @@ package enum PercentEncoding {
       }
     }
     return String(decoding: output, as: UTF8.self)
+  }
+
+  /// RFC 3986, 2.3.
+  package static func isUnreserved(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+      UInt8(ascii: "~"):
+      true
+    default: false
+    }
   }
 
   /// The value of a hexadecimal digit. ReelhaulCodec has the same eight lines, because neither module imports the
