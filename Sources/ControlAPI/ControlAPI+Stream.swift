@@ -79,17 +79,9 @@ extension ControlAPI {
   /// What `read` returns. Throws ``Late`` if the store does not answer in time: a statement may wait for a minute, and
   /// a proxy does not wait as long for a stream that says nothing. Then `read` goes on by itself.
   private func soon<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value {
-    let answer = Lock<Result<Value, any Error>?>(nil)
-    let wakeup = Wakeup(loop: loop)
-    loop.task {
-      let result: Result<Value, any Error>
-      do { result = .success(try await read()) } catch { result = .failure(error) }
-      answer.withLock { $0 = result }
-      await wakeup.call()
-    }
-    await wakeup.sleep(until: .now + Self.patience)
+    let result = await loop.result(of: loop.task(read), by: .now + Self.patience)
     try Task.checkCancellation()
-    guard let result = answer.withLock({ $0 }) else { throw Late() }
+    guard let result else { throw Late() }
     return try result.get()
   }
 }

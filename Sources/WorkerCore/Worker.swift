@@ -269,26 +269,9 @@ package actor Worker {
       let isAwaited = service.stop.awaited == step
       if isAwaited { await service.stop.finish?(deadline) }
       if service.stop.canceled == step { task.cancel() }
-      if isAwaited, await !hasEnded(task, by: deadline) {
+      if isAwaited, await loop.result(of: task, by: deadline) == nil {
         log.debug("the drain continues although a service has not ended", ["service": .text(service.name)])
       }
     }
-  }
-
-  /// Waits for the end of the task, until `deadline` at most. Returns false if it has not ended by then.
-  private func hasEnded(_ task: Task<Void, any Error>, by deadline: BootInstant?) async -> Bool {
-    guard let deadline else {
-      _ = await task.result
-      return true
-    }
-    let end = Wakeup(loop: loop)
-    let ended = Lock(false)
-    loop.task {
-      _ = await task.result
-      ended.withLock { $0 = true }
-      await end.call()
-    }
-    await end.sleep(until: deadline)
-    return ended.withLock { $0 }
   }
 }

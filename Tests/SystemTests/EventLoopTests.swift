@@ -78,6 +78,28 @@ import Testing
     }
   }
 
+  @Test("how a task ends is told, unless it is too late or the caller is canceled", .timeLimit(.minutes(1)))
+  func results() async throws {
+    struct Wrong: Error {}
+    try await withLoop { loop in
+      let seven = loop.task { 7 }
+      for deadline in [nil, BootInstant.now + .seconds(3600)] {
+        let value = try await loop.result(of: seven, by: deadline)?.get()
+        #expect(value == 7)
+      }
+      let wrong = await loop.result(of: loop.task { () throws in throw Wrong() }, by: nil)
+      #expect(throws: Wrong.self) { try wrong?.get() }
+      let slow = loop.task { try await loop.sleep(for: .seconds(3600)) }
+      let late = await loop.result(of: slow, by: .now + .milliseconds(10))
+      let caller = Task { await loop.result(of: slow, by: nil) == nil }
+      caller.cancel()
+      let isLeft = await caller.value
+      #expect(late == nil && isLeft && !slow.isCancelled)
+      slow.cancel()
+      _ = await slow.result
+    }
+  }
+
   @Test("patient tasks come after the others, and keep neither timers nor each other from running")
   func patience() async throws {
     try await withLoop { loop in

@@ -44,3 +44,20 @@ package actor Wakeup {
     waiting?.resume()
   }
 }
+
+extension EventLoop {
+  /// How another task ends; nil if it has not ended by `deadline`, or once the caller is canceled. The other one goes on.
+  package func result<Success: Sendable>(
+    of task: Task<Success, any Error>, by deadline: BootInstant?
+  ) async -> Result<Success, any Error>? {
+    let end = Wakeup(loop: self)
+    let result = Lock<Result<Success, any Error>?>(nil)
+    self.task {
+      let its = await task.result
+      result.withLock { $0 = its }
+      await end.call()
+    }
+    await end.sleep(until: deadline)
+    return result.withLock { $0 }
+  }
+}

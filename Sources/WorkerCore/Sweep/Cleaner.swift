@@ -149,7 +149,7 @@ package actor Cleaner {
     guard let handler = handlers[cleanup.spec.kind] else { return .failed("this worker has no such handler") }
     let work = loop.task { try await handler.cleanUp(cleanup) }
     let isInTime = await withTaskCancellationHandler {
-      await hasEnded(work)
+      await loop.result(of: work, by: .now + patience) != nil
     } onCancel: {
       work.cancel()
     }
@@ -174,18 +174,5 @@ package actor Cleaner {
 
   private static func wait(_ cleanup: Cleanup) -> Duration {
     .seconds(min(longestWait, 15 << min(cleanup.attempt, 8)))
-  }
-
-  /// Waits for the end of the task, as long as a clean-up may take; false where it has not ended by then.
-  private func hasEnded(_ work: Task<Void, any Error>) async -> Bool {
-    let end = Wakeup(loop: loop)
-    let ended = Lock(false)
-    loop.task {
-      _ = await work.result
-      ended.withLock { $0 = true }
-      await end.call()
-    }
-    await end.sleep(until: .now + patience)
-    return ended.withLock { $0 }
   }
 }
