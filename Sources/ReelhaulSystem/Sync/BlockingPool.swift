@@ -33,21 +33,10 @@ package final class BlockingPool: Sendable {
   package func runAbandonably<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
-    let caller = Lock<CheckedContinuation<Result, any Error>?>(nil)
-    let answer: @Sendable (Swift.Result<Result, any Error>) -> Void = { result in
-      caller.withLock { $0.take() }?.resume(with: result)
-    }
-    return try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        caller.withLock { $0 = continuation }
-        // The task was canceled before there was an answer to give, so the cancellation handler did nothing.
-        guard !Task.isCancelled else { return answer(.failure(CancellationError())) }
-        let isAccepted = submit { answer(Swift.Result { try body() }) }
-        if !isAccepted { answer(.failure(CancellationError())) }
-      }
-    } onCancel: {
-      answer(.failure(CancellationError()))
-    }
+    try Task.checkCancellation()
+    let answer = Awaited<Result>()
+    guard submit({ answer.settle(Swift.Result { try body() }) }) else { throw CancellationError() }
+    return try await answer.value
   }
 
   /// Finishes the accepted work and ends the threads. Later calls throw `CancellationError`. Blocks.

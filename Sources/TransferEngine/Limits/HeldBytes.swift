@@ -55,8 +55,6 @@ final class HeldBytes: Sendable {
     var held: Int64 = 0
     var hosts: [String: Host] = [:]
     var lastNumber = 0
-    /// Waiters that were canceled before they stood in line.
-    var canceled: Set<Int> = []
 
     mutating func number() -> Int {
       lastNumber += 1
@@ -141,7 +139,8 @@ final class HeldBytes: Sendable {
     let isTaken = await withTaskCancellationHandler {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
         let next = state.withLock { state -> [Waiter]? in
-          if state.canceled.remove(number) != nil { return nil }
+          // Canceled before it stood in line, where `cancel` would have found it.
+          guard !Task.isCancelled else { return nil }
           let waiter = Waiter(number: number, count: count, continuation: continuation)
           state.hosts[host, default: Host()].waiting.append(waiter)
           return state.admit()
@@ -152,7 +151,6 @@ final class HeldBytes: Sendable {
     } onCancel: {
       cancel(number, at: host)
     }
-    state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
     return Portion(count, of: self, for: host)
   }
@@ -172,10 +170,7 @@ final class HeldBytes: Sendable {
 
   private func cancel(_ number: Int, at host: String) {
     let (waiter, next) = state.withLock { state -> (Waiter?, [Waiter]) in
-      guard let waiter = state.remove(number, at: host) else {
-        state.canceled.insert(number)
-        return (nil, [])
-      }
+      guard let waiter = state.remove(number, at: host) else { return (nil, []) }
       // Behind one that wanted much there may be others that want less.
       return (waiter, state.admit())
     }

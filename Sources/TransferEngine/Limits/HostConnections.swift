@@ -50,8 +50,6 @@ final class HostConnections: Sendable {
   private struct State {
     var hosts: [String: Host] = [:]
     var lastNumber = 0
-    /// Waiters that were canceled before they stood in line.
-    var canceled: Set<Int> = []
 
     /// Forgets a host that nobody uses, unless something was learned of it.
     mutating func keep(_ host: Host, of name: String) {
@@ -117,7 +115,8 @@ final class HostConnections: Sendable {
       await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
         let now = now()
         let answer = state.withLock { state -> Bool? in
-          if state.canceled.remove(number) != nil { return false }
+          // Canceled before it stood in line, where `cancel` would have found it.
+          guard !Task.isCancelled else { return false }
           if state.hosts[host, default: Host()].take(user, limit: limit, now: now) { return true }
           state.hosts[host]?.waiting.append(Waiter(number: number, user: user, continuation: continuation))
           return nil
@@ -127,17 +126,13 @@ final class HostConnections: Sendable {
     } onCancel: {
       cancel(number, at: host)
     }
-    state.withLock { _ = $0.canceled.remove(number) }
     guard isTaken else { throw CancellationError() }
     HostLine.current?.took(host)
   }
 
   private func cancel(_ number: Int, at host: String) {
     let waiter = state.withLock { state -> Waiter? in
-      guard let index = state.hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else {
-        state.canceled.insert(number)
-        return nil
-      }
+      guard let index = state.hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else { return nil }
       return state.hosts[host]?.waiting.remove(at: index)
     }
     waiter?.continuation.resume(returning: false)

@@ -311,22 +311,13 @@ final class UploadRun: @unchecked Sendable {
   /// Begins an upload. If the run is stopped meanwhile, the request goes on without it, and what it has opened is given
   /// up: nobody would know of it.
   private func opened(_ order: UploadOrder) async throws -> [UInt8] {
-    let caller = Lock<UnsafeContinuation<[UInt8], any Error>?>(nil)
-    return try await withTaskCancellationHandler {
-      try await withUnsafeThrowingContinuation { continuation in
-        caller.withLock { $0 = continuation }
-        lane.loop.task { [self, target] in
-          let result: Result<[UInt8], any Error>
-          do { result = .success(try await target.begin(order)) } catch { result = .failure(error) }
-          if let caller = caller.withLock({ $0.take() }) { return caller.resume(with: result) }
-          if case .success(let session) = result { giveUpLater(session) }
-        }
-        // The handler may have found nobody to resume.
-        if Task.isCancelled { caller.withLock { $0.take() }?.resume(throwing: CancellationError()) }
-      }
-    } onCancel: {
-      caller.withLock { $0.take() }?.resume(throwing: CancellationError())
+    let answer = Awaited<[UInt8]>()
+    lane.loop.task { [self, target] in
+      let result: Result<[UInt8], any Error>
+      do { result = .success(try await target.begin(order)) } catch { result = .failure(error) }
+      if !answer.settle(result), case .success(let session) = result { giveUpLater(session) }
     }
+    return try await answer.value
   }
 
   /// Gives up an upload that no run continues, beside the run, which may have been stopped.

@@ -85,6 +85,27 @@ import Testing
     #expect(held.held == 0 && held.waiting == 0)
   }
 
+  @Test("many that take, wait and are canceled never exceed the limit, and nothing is lost", .timeLimit(.minutes(1)))
+  func many() async {
+    let held = HeldBytes(limit: 100)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<2000 {
+        group.addTask {
+          let taking = Task {
+            try await held.holding(Int64(number % 25 + 1), for: "host \(number % 7)") {
+              #expect(held.held <= 100)
+              await Task.yield()
+            }
+          }
+          if number % 3 == 0 { await Task.yield() }
+          if number % 2 == 0 { taking.cancel() }
+          _ = await taking.result
+        }
+      }
+    }
+    #expect(held.held == 0 && held.waiting == 0)
+  }
+
   @Test("one host keeps no more than half of what the others leave, and holds up no other") func shares() async throws {
     let held = HeldBytes(limit: 100)
     var kept: [HeldBytes.Portion] = []
