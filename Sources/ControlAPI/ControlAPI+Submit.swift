@@ -55,7 +55,7 @@ extension ControlAPI {
     try await send([command])
     var outcome: String?
     if case .applied(let end) = waiting,
-      let stored = try await Waiting.poll(until: end, on: loop, { try await shown.value(spec.id) })
+      let stored = try await Waiting.poll(until: end, on: loop, { try await stored(spec.id) })
     {
       // Another server may have got the id with another body meanwhile.
       let isSame = stored.task.spec.differences(from: spec).isEmpty
@@ -70,6 +70,19 @@ extension ControlAPI {
           json.member("outcome", outcome)
         }
       })
+  }
+
+  /// The task; nil until it is applied. Throws if it never will be, because its id is that of a removed task.
+  private func stored(_ id: UniqueID) async throws -> ShownTask? {
+    if let task = try await shown.value(id) { return task }
+    guard try await removed.value(id) == nil else {
+      throw HTTPError(409, Self.wasRemoved(id), code: ProblemCode.taskRemoved.rawValue)
+    }
+    return nil
+  }
+
+  private static func wasRemoved(_ id: UniqueID) -> String {
+    "the task \(id) was removed, and a submit with its id changes nothing: use another id or Idempotency-Key"
   }
 
   /// For each command, what keeps this principal from sending it: it concerns a task of a queue that is out of reach.
@@ -209,11 +222,16 @@ extension ControlAPI {
       let commands = try open.map { try lines[$0].command.get() }
       let controls = commands.compactMap { if case .control(let control) = $0 { control.id } else { nil } }
       let outcomes = try await store.outcomes(of: controls)
-      let tasks = try await present(commands.filter { if case .submit = $0 { true } else { false } })
+      let submits = commands.filter { if case .submit = $0 { true } else { false } }
+      let tasks = try await present(submits)
+      let removed = try await store.removed(among: submits.map(\.taskID).filter { !tasks.contains($0) })
       for (place, command) in zip(open, commands) {
         switch command {
         case .submit(let spec):
           if tasks.contains(spec.id) { lines[place].outcome = known.contains(spec.id) ? "duplicate" : "applied" }
+          if removed.contains(spec.id) {
+            lines[place].command = .failure(Rejection(.invalidField, Self.wasRemoved(spec.id)))
+          }
         case .control(let control):
           switch outcomes[control.id] {
           case nil: break

@@ -26,6 +26,8 @@ package struct ControlAPI: HTTPHandler {
   let deadLetters: (any DeadLetterSource)?
   let snapshots = Snapshots()
   let shown: Batches<UniqueID, ShownTask>
+  /// The ids of removed tasks.
+  let removed: Batches<UniqueID, UniqueID>
   let outcomes: Batches<UniqueID, AppliedCommand>
   let authenticator: Authenticator
   let compressor = Compressor()
@@ -58,6 +60,7 @@ package struct ControlAPI: HTTPHandler {
     description = OpenAPI(routes: Self.routes, version: version, prefix: settings.prefix).encoded()
     authenticator = Authenticator(store, wrongTokens: settings.wrongTokens)
     shown = Batches { [store] in try await ShownTask.read($0, from: store) }
+    removed = Batches { [store] in Dictionary(try await store.removed(among: $0).map { ($0, $0) }) { $1 } }
     outcomes = Batches { [store] in try await store.outcomes(of: $0) }
     rates = settings.requestsPerSecond.map {
       Lock(RateLimit(every: .seconds(1) / max(1, $0), burst: max(1, 2 * $0)))

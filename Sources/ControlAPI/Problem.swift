@@ -27,6 +27,8 @@ enum ProblemCode: String, Sendable, CaseIterable {
   case unknownCommand = "unknown_command"
   /// A command was not applied; `reason` says why.
   case refused
+  /// A task with this id was removed.
+  case taskRemoved = "task_removed"
 
   /// The code of a problem that has none of its own.
   init(status: Int) {

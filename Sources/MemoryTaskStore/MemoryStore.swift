@@ -157,6 +157,10 @@ package final class MemoryStore: TaskStore {
     transaction { state in state.tasks[id]?.checkpoint }
   }
 
+  package func removed(among ids: [UniqueID]) async throws -> Set<UniqueID> {
+    transaction { state in Set(ids.filter { state.removed[$0] != nil }) }
+  }
+
   package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
     transaction { state in
       let tasks = state.tasks.filter { !$0.value.machine.state.isFinal }.keys

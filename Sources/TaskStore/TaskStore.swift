@@ -97,6 +97,9 @@ package protocol TaskReader: Sendable {
   func checkpoint(of id: UniqueID) async throws -> Checkpoint?
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
+  /// Which of these ids are those of removed tasks, for as long as the store remembers them: a submit with such an id
+  /// changes nothing.
+  func removed(among ids: [UniqueID]) async throws -> Set<UniqueID>
   /// Which of these ids may be derived from that of a task that is not over, as those of a handler's transfers are.
   func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID>
   /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.

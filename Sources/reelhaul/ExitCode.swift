@@ -17,7 +17,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case .usage: "the command line, a setting or an input line is wrong, or a setting is missing"
     case .unreachable: "Kafka or PostgreSQL cannot be reached, or lacks its topics or schema"
     case .notFound: "there is no such task, worker, token or dead letter"
-    case .refused: "the task's state does not allow it"
+    case .refused: "the task's state does not allow it, or its id is that of a removed task"
     }
   }
 }

@@ -145,6 +145,21 @@ import Testing
     }
   }
 
+  @Test("who waits for a submit with the id of a removed task is told so at once") func removedIDs() async throws {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/actions/remove", "{}").status == 202)
+      let body = #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#
+      #expect(await bench.ask("POST", "/v1/tasks", body).status == 202)
+      let one = await bench.ask("POST", "/v1/tasks?wait=applied", body)
+      #expect(one.status == 409 && one.body.contains(#""code":"task_removed""#) && one.body.contains("\(id)"), "\(one)")
+      let lines = "\(body)\n\(Self.task)"
+      let many = await bench.ask("POST", "/v1/tasks?wait=applied", lines, type: "application/x-ndjson")
+      #expect(many.status == 200 && many.body.contains("the task \(id) was removed"), "\(many)")
+      #expect(many.body.contains(#""outcome":"applied"}]}"#), "\(many)")
+    }
+  }
+
   @Test("a key that comes with another body is refused, also by another server") func keys() async throws {
     try await APIBench.run { bench in
       let other = #"{"kind": "noop", "source": "noop://b/"}"#

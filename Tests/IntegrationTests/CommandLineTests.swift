@@ -371,6 +371,21 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("a submit with the id of a removed task ends with a clear error, whether it waits or prints the task")
+  func aRemovedIDIsTold() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let id = "\(UniqueID.make())"
+    #expect(try await fleet.run(["submit", "noop", "--id", id, "--paused"]).status == .exited(0))
+    #expect(try await fleet.run(["cancel", id, "--wait"]).status == .exited(0))
+    #expect(try await fleet.run(["remove", id, "--wait"]).status == .exited(0))
+    for option in ["--wait", "--json"] {
+      let again = try await fleet.run(["submit", "noop", "--id", id, option])
+      #expect(again.status == .exited(5), "\(option) \(again.output)")
+      #expect(again.output.contains("the task \(id) was removed"), "\(again.output)")
+    }
+    await fleet.stop()
+  }
+
   @Test("Ctrl-C ends --wait and not the task")
   func anInterruptEndsTheWaitingAndNotTheTask() async throws {
     let fleet = try await TestFleet.start(workers: 1)

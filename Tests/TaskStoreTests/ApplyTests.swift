@@ -112,6 +112,10 @@ import Testing
       #expect(try await fixture.submit(spec) == [.duplicate])
       #expect(try await fixture.store.task(spec.id) == nil)
       #expect(try await fixture.store.claim(try await fixture.worker(), limit: 1).isEmpty)
+      let other = TaskSpec.noop()
+      try await fixture.submit(other)
+      #expect(try await fixture.store.removed(among: [other.id, spec.id, .random()]) == [spec.id])
+      #expect(try await fixture.store.removed(among: []) == [])
     }
   }
 

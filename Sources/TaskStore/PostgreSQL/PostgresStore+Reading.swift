@@ -121,6 +121,13 @@ extension PostgresStore {
     }
   }
 
+  package func removed(among ids: [UniqueID]) async throws -> Set<UniqueID> {
+    guard !ids.isEmpty else { return [] }
+    return try await call {
+      Set(try await pool.query(StoreQueries.removed, .uuids(ids)).values { UniqueID(try $0.uuid()) })
+    }
+  }
+
   package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {
     let origins = ids.flatMap { id in id.origins.map { (id: id, range: $0) } }
     guard !origins.isEmpty else { return [] }

@@ -26,11 +26,11 @@ struct NamedTasks {
   /// The tasks that exist.
   var existing: [TaskDocument] { documents.filter { present.contains($0.spec.id) } }
 
-  /// The number of tasks that were never seen, because no worker has stored them yet.
-  var unseen: Int { ids.count { last[$0] == nil } }
+  /// The tasks that were never seen: no worker has stored them yet, or they were removed before.
+  var unseen: [UniqueID] { ids.filter { last[$0] == nil } }
 
   /// Whether each task meets the condition or no longer exists.
   func areAll(_ isEnough: (TaskDocument) -> Bool) -> Bool {
-    unseen == 0 && existing.allSatisfy(isEnough)
+    unseen.isEmpty && existing.allSatisfy(isEnough)
   }
 }

@@ -23,7 +23,7 @@ struct TaskWatch {
   }
 
   /// Follows `ids` until all meet the condition or are removed. Returns their last documents in order. `known` are
-  /// documents that were seen before.
+  /// documents that were seen before. Throws ``ExitCode/refused`` if the id of one that was not is that of a removed task.
   func run(
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
@@ -38,6 +38,7 @@ struct TaskWatch {
       display.show(tasks.documents)
       if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
       if tasks.areAll(isEnough) { return tasks.documents }
+      if let id = try await store.removed(among: tasks.unseen).min() { throw Self.wasRemoved(id) }
       let holds = try await holds(tasks.existing)
       held.withLock { $0 = Set(holds.map(\.task)) }
       var obstacles = holds.map(\.sentence)
@@ -56,7 +57,7 @@ struct TaskWatch {
 
   /// Why none of the followed tasks moves; nil if one does.
   private func obstacle(_ tasks: NamedTasks) async throws -> String? {
-    if tasks.unseen > 0 { return Self.unseen }
+    if !tasks.unseen.isEmpty { return Self.unseen }
     let waiting = [TaskState.queued, .blocked]
     guard tasks.existing.allSatisfy({ waiting.contains($0.state) }), let first = tasks.existing.first
     else { return nil }
@@ -67,6 +68,12 @@ struct TaskWatch {
     Kafka has the command, but no worker has taken it yet: see 'reelhaul workers'. After a worker has joined, ended or died, \
     the commands are assigned again. This takes seconds, and up to about 15 seconds after a death.
     """
+
+  private static func wasRemoved(_ id: UniqueID) -> CommandFailure {
+    CommandFailure(
+      .refused, "the task \(id) was removed: a submit with its id changes nothing",
+      hint: "Use another id; without --id a new task gets its own.")
+  }
 
   /// An interrupt ends this process, not the tasks.
   static func tellOfInterrupt(_ context: Context, _ sentence: @escaping @Sendable () -> String) async {
