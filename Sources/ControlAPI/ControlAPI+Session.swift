@@ -86,7 +86,8 @@ extension ControlAPI {
         let made = try await store.createSession(of: id, hash: secret.hash, lifetime: Self.sessionLength)
       else { throw HTTPError(401, "this token does not hold any more") }
       var response = HTTPResponse(type: Self.json, session(Principal(made), made.expiresAt))
-      let left = made.expiresAt.map { ($0.microseconds - Clocks.realtimeMicroseconds()) / 1_000_000 } ?? 0
+      // Both are of the store's clock.
+      let left = made.expiresAt.map { ($0.microseconds - made.createdAt.microseconds) / 1_000_000 } ?? 0
       response.headers["Set-Cookie"] = cookie(secret.text, seconds: Int(max(1, left)), exchange)
       response.headers["Cache-Control"] = "no-store"
       return response

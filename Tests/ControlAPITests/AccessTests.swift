@@ -74,9 +74,13 @@ import Testing
   private final class SlowTokens: TokenStore {
     let right: Set<[UInt8]>
     let asked = Lock(0)
+    private let expiresAt: Timestamp?
     private let isOpen = Lock(false)
 
-    init(right: [TokenSecret] = []) { self.right = Set(right.map(\.hash)) }
+    init(right: [TokenSecret] = [], expiresAt: Timestamp? = nil) {
+      self.right = Set(right.map(\.hash))
+      self.expiresAt = expiresAt
+    }
 
     func open() { isOpen.withLock { $0 = true } }
 
@@ -84,7 +88,8 @@ import Testing
       asked.withLock { $0 += 1 }
       while !isOpen.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(5)) }
       guard right.contains(hash) else { return nil }
-      return APIToken(id: .random(), name: "a", scope: .read, createdAt: Timestamp(microseconds: 0))
+      return APIToken(
+        id: .random(), name: "a", scope: .read, createdAt: Timestamp(microseconds: 0), expiresAt: expiresAt)
     }
 
     func createToken(_ token: NewToken) async throws -> APIToken? { nil }
@@ -147,6 +152,14 @@ import Testing
     tokens.open()
     for task in together { #expect(try await task.value) }
     for secret in secrets { #expect(try await isRight(secret)) }
+  }
+
+  @Test("a token that the store gives holds, although its end is over by the clock of this machine")
+  func storesClock() async throws {
+    let secret = TokenSecret()
+    let tokens = SlowTokens(right: [secret], expiresAt: Timestamp(microseconds: 1))
+    tokens.open()
+    #expect(try await Authenticator(tokens, wrongTokens: 10).token(of: secret) != nil)
   }
 
   @Test("a secret is random, is read only in its form, and is told by its SHA-256") func secrets() {

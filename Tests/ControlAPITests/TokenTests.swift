@@ -187,7 +187,7 @@ import Testing
         "POST", "/reelhaul/v1/session", #"{"token": "\#(token)"}"#, ["Origin": "https://films.example"])
       #expect(answer.status == 200 && answer.body.contains(#""name":"ann","scope":"write","queues":["q"]"#))
       let field = try #require(answer.headers["set-cookie"])
-      for word in ["; HttpOnly", "; SameSite=Strict", "; Secure", "; Path=/reelhaul;"] {
+      for word in ["; Max-Age=604800;", "; HttpOnly", "; SameSite=Strict", "; Secure", "; Path=/reelhaul;"] {
         #expect(field.contains(word), "\(field)")
       }
       let cookie = String(field.prefix { $0 != ";" })
