@@ -80,18 +80,19 @@ package final class HookSender: HookSending {
       // The status is the answer: a body that is too long, cut or late changes nothing.
       guard collector.answer != nil else { return .failed("\(error)") }
     }
-    return Self.outcome(of: collector.answer?.status ?? 0, retryAfter: collector.answer?.head["retry-after"])
+    // Who decides when it is tried again knows how long that may be.
+    let wish = collector.answer?.head["retry-after"].flatMap {
+      TaskFailure.retryAfter($0, now: Clocks.realtimeMicroseconds() / 1_000_000, longest: .max)
+    }
+    return Self.outcome(of: collector.answer?.status ?? 0, retryAfter: wish.map { .seconds($0) })
   }
 
-  static func outcome(of status: Int, retryAfter: String?) -> HookOutcome {
+  private static func outcome(of status: Int, retryAfter: Duration?) -> HookOutcome {
     switch status {
     case 200..<300: .delivered
     case 300..<400: .failed("the receiver answered \(status), and redirects are not followed")
     case 410: .refused("the receiver answered 410 Gone")
-    default:
-      .failed(
-        "the receiver answered \(status)",
-        retryAfter: retryAfter.flatMap { Int64($0) }.flatMap { 0...86_400 ~= $0 ? .seconds($0) : nil })
+    default: .failed("the receiver answered \(status)", retryAfter: retryAfter)
     }
   }
 

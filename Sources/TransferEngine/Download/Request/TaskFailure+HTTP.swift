@@ -20,10 +20,10 @@ extension TaskFailure {
     }
   }
 
-  /// The seconds to wait, from a `Retry-After` of either form, within 0…``RetryPolicy/longestRetryAfter``. Returns
-  /// `nil` for a value that is neither a number nor a date. `now` is in seconds since 1970.
-  static func retryAfter(_ text: String, now: Int64) -> Int? {
-    let longest = Int64(RetryPolicy.longestRetryAfter)
+  /// The seconds to wait, from a `Retry-After` of either form, within 0…`longest`. Returns `nil` for a value that is
+  /// neither a number nor a date. `now` is in seconds since 1970.
+  static func retryAfter(_ text: String, now: Int64, longest: Int = RetryPolicy.longestRetryAfter) -> Int? {
+    let longest = Int64(longest)
     if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
       let digits = text.first?.isNumber == true ? text[...] : text.dropFirst()
       guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
