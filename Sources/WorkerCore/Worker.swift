@@ -189,7 +189,7 @@ package actor Worker {
       text.add(
         MetricFamily(name, .gauge, labels: ["storage"], help: help), rooms.map { ([$0.key], Double(value($0.value))) })
     }
-    storages("reelhaul_storage_free_bytes", "Bytes that can still be written to a storage that is usable.", \.free)
+    storages("reelhaul_storage_free_bytes", "Bytes that a storage that is usable has free.", \.free)
     storages(
       "reelhaul_storage_promised_bytes",
       "Bytes of them that files under way will need; 0 where the file system sets them aside at once.", \.promised)
