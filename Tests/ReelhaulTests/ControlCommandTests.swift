@@ -28,6 +28,32 @@ import Testing
     #expect(labels == ["a": "1", "b": nil, "c": ""])
   }
 
+  @Test("bulk commands select by age as lists do, and only with --all") func ages() async throws {
+    func arguments(_ words: [String]) throws -> Arguments {
+      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
+      return arguments
+    }
+    let since = try Timestamp(rfc3339: "2026-01-31T20:00:00Z")
+    for name in ["pause", "resume", "cancel", "retry", "remove", "prioritize"] {
+      let options = ["--since", "2026-01-31T20:00:00Z", "--before", "2h"]
+      let filter = try OperationFilter(try arguments([name, "--all"] + options))
+      let listed = try TaskFilter(try arguments(["list"] + options))
+      let (before, ofList) = try (#require(filter.before), #require(listed.createdBefore))
+      #expect(filter.after == since && listed.createdAfter == since)
+      #expect(abs(before.microseconds - ofList.microseconds) < 60_000_000)
+    }
+    // In a script it may be a variable that is not set.
+    for wrong in ["", "soon"] {
+      #expect(throws: UsageError.self) { try OperationFilter(try arguments(["remove", "--all", "--before", wrong])) }
+    }
+    for option in ["--since", "--before"] {
+      let context = Context(try arguments(["remove", option, "1d", "\(UniqueID(high: 1, low: 2))"]), environment: [:])
+      let error = await #expect(throws: UsageError.self) { try await ControlCommand(.cancel, context).run() }
+      #expect(error?.message == "\(option) needs --all")
+    }
+  }
+
   /// `--match "$SHOW"` of a script in which SHOW is not set.
   @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
   func anEmptyTextSelectsNothing(_ options: String) throws {

@@ -81,6 +81,7 @@ package struct OperationFilter: Hashable, Sendable {
   package var labels: [String] = []
   /// A part of the id, the source or the destination, in any case of letters.
   package var text: String?
+  /// Created then or later.
   package var after: Timestamp?
   package var before: Timestamp?
 

@@ -94,7 +94,8 @@ extension TaskFilter {
     }
   }
 
-  private static func time(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> Timestamp? {
+  /// A time, or how long ago it was.
+  static func time(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> Timestamp? {
     guard let text = arguments[option] else { return nil }
     if let time = Timestamp(text) { return time }
     guard let age = DurationText.parse(text) else {

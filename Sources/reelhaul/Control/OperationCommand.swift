@@ -111,6 +111,8 @@ extension OperationFilter {
     codes = arguments.all(.codes)
     labels = arguments.all(.withLabels)
     _ = try TaskFilter.labels(arguments, .withLabels)
+    after = try TaskFilter.time(arguments, .createdSince)
+    before = try TaskFilter.time(arguments, .createdBefore)
     text = arguments[.matching]
     // Every task has the empty text. In a script it is a variable that is not set.
     guard text?.isEmpty != true else {
@@ -147,8 +149,15 @@ extension OptionSpec {
   static let matching = OptionSpec(
     "match", .text, valueName: "TEXT", group: "Many tasks",
     help: "With --all: only tasks with this text in their id, source or destination")
+  static let createdSince = OptionSpec(
+    "since", .text, valueName: "TIME", group: "Many tasks",
+    help: "With --all: only tasks that were created then or later: 2026-01-31T20:00:00Z, or how long ago: 2h, 1d12h")
+  static let createdBefore = OptionSpec(
+    "before", .text, valueName: "TIME", group: "Many tasks",
+    help: "With --all: only tasks that were created before that time")
 
   static let operation: [OptionSpec] = [
-    .everything, .dryRun, .states, .queues, .kinds, .hosts, .codes, .withLabels, .matching,
+    .everything, .dryRun, .states, .queues, .kinds, .hosts, .codes, .withLabels, .matching, .createdSince,
+    .createdBefore,
   ]
 }
