@@ -77,6 +77,7 @@ enum SQLState {
   static let statementExists = "42P05"
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
+  static let readOnly = "25006"
   static let insufficientPrivilege = "42501"
 
   /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server that lacks resources or shuts down, and a
@@ -84,7 +85,7 @@ enum SQLState {
   static func isTransient(_ state: String) -> Bool {
     switch state {
     case _ where isLostRace(state): true
-    case "55P03", "57P01", "57P02", "57P03", "25006", statementUnknown, statementExists: true
+    case "55P03", "57P01", "57P02", "57P03", readOnly, statementUnknown, statementExists: true
     default: state.hasPrefix("08") || state.hasPrefix("53")
     }
   }
@@ -94,6 +95,11 @@ enum SQLState {
 
   /// An unknown schema, table, function or column.
   static func isForeignSchema(_ state: String) -> Bool { ["3F000", "42P01", "42883", "42703"].contains(state) }
+
+  /// What the settings with which a session began may cause: a read-only transaction, a search path, a timeout.
+  static func mayComeFromSettings(_ state: String) -> Bool {
+    state == readOnly || state == queryCanceled || isForeignSchema(state)
+  }
 
   /// Everything but wrong data, a violated constraint, and what a function itself raises: a missing right, a timeout,
   /// transaction ids that have run out, a damaged index.

@@ -213,6 +213,31 @@ struct PoolTests {
         #expect(error?.isRetryable == true)
         #expect(try await connection.query("SELECT pg_backend_pid()")[0].int32(0) == pid)
       }
+      let pid = try await pool.query("SELECT pg_backend_pid()")[0].int32(0)
+      _ = await failure { _ = try await pool.query("SELECT pg_sleep(60)", timeout: .milliseconds(50)) }
+      #expect(try await pool.query("SELECT pg_backend_pid()")[0].int32(0) == pid)
+    }
+  }
+
+  @Test(
+    "a session that began with a wrong setting is not lent again after its error",
+    arguments: [
+      ("default_transaction_read_only = on", "25006"), ("search_path = nowhere", "42P01"),
+      ("statement_timeout = '1ms'", "57014"),
+    ]) func aWrongSettingEndsWithItsSession(setting: String, state: String) async throws
+  {
+    try await withPool(size: 1) { pool in
+      _ = try await pool.query("CREATE TABLE t (x int)")
+      let session = try await pool.query("SELECT current_database()::text, pg_backend_pid()")[0]
+      let (name, pid) = (try session.text(0), try session.int32(1))
+      let write: PostgresStatement = "INSERT INTO t SELECT 1 FROM pg_sleep(0.1)"
+      try await TestPostgres.shared.asSuperuser { other in
+        try await other.script("ALTER DATABASE \(name) SET \(setting)")
+        _ = try await other.query("SELECT pg_terminate_backend($1, 10000)", .int32(pid))
+      }
+      #expect(await failure { _ = try await pool.query(write) }?.sqlState == state)
+      try await TestPostgres.shared.asSuperuser { try await $0.script("ALTER DATABASE \(name) RESET ALL") }
+      _ = try await pool.query(write)
     }
   }
 

@@ -38,6 +38,8 @@ package actor PostgresConnection {
   private var timer: (at: BootInstant, timer: LoopTimer)?
   private var lastID = 0
   private var isClosed = false
+  /// A statement has failed for what may be a setting of this session, which it keeps although the server's was corrected.
+  private var hasWrongSettings = false
   /// Called once, on the loop, when an established session is lost.
   private var onLoss: (@Sendable () -> Void)?
 
@@ -110,7 +112,7 @@ package actor PostgresConnection {
   // MARK: State, for the pool
 
   var isUsable: Bool {
-    guard let session, current == nil else { return false }
+    guard let session, current == nil, !hasWrongSettings else { return false }
     return !session.isBroken && session.isIdle
   }
 
@@ -333,7 +335,11 @@ package actor PostgresConnection {
         error.hint = "behind PgBouncer in transaction mode add prepared_statements=false to the URL"
       }
     }
-    if let interruption = operation.interruption, error.sqlState == SQLState.queryCanceled { error = interruption }
+    if let interruption = operation.interruption, error.sqlState == SQLState.queryCanceled {
+      error = interruption
+    } else if let state = error.sqlState, SQLState.mayComeFromSettings(state) {
+      hasWrongSettings = true
+    }
     settle(operation, .failure(error))
   }
 
