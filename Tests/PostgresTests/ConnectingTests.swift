@@ -15,9 +15,12 @@ struct ConnectingTests {
     #expect(configuration.preparedStatements)
   }
 
-  @Test func thePasswordIsNotPartOfTheTarget() throws {
-    let configuration = try PostgresConfiguration(url: "postgres://u:secret@h:1/d")
-    #expect(configuration.target == "h:1/d")
+  @Test(arguments: [
+    ("postgres://u:secret@h:1/d", "h:1/d"), ("postgres://u:secret@a:1,b:2/d", "a:1,b:2/d"),
+    ("postgres://u:secret@a,b:2/d", "a:5432,b:2/d"), ("host=a,b port=3 dbname=d password=secret", "a:3,b:3/d"),
+    ("postgres://u:secret@/d", "local socket:5432/d"),
+  ]) func theTargetNamesEachServerWithItsPortAndNoPassword(url: String, target: String) throws {
+    #expect(try PostgresConfiguration(url: url).target == target)
   }
 
   @Test(arguments: [

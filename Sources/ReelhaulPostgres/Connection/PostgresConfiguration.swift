@@ -37,10 +37,15 @@ package struct PostgresConfiguration: Sendable {
     }
   }
 
-  /// Names the server for people, without the password: `127.0.0.1:5432/reelhaul`.
+  /// Names the servers for people, without the password: `127.0.0.1:5432/reelhaul`.
   package var target: String {
-    let host = parameters["host"] ?? parameters["hostaddr"] ?? "local socket"
-    return "\(host):\(parameters["port"] ?? "5432")/\(parameters["dbname"] ?? parameters["user"] ?? "")"
+    let list = { (text: String) in text.split(separator: ",", omittingEmptySubsequences: false) }
+    let ports = list(parameters["port"] ?? "5432")
+    let servers = list(parameters["host"] ?? parameters["hostaddr"] ?? "").enumerated().map { index, host in
+      let port = index < ports.count ? ports[index] : ports[0]
+      return "\(host.isEmpty ? "local socket" : host):\(port.isEmpty ? "5432" : port)"
+    }
+    return "\(servers.joined(separator: ","))/\(parameters["dbname"] ?? parameters["user"] ?? "")"
   }
 
   /// libpq refuses keywords that it does not know, so our own is removed first.
