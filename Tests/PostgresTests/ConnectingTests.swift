@@ -80,6 +80,17 @@ struct ConnectingTests {
     #expect(target.addresses.map { $0["port"] } == ["1", "1", "2", "3"])
   }
 
+  @Test(
+    "the server that answered last comes first if the URL asks for the primary",
+    arguments: [("read-write", ["2", "1", "3"]), ("primary", ["2", "1", "3"]), ("any", ["1", "2", "3"])])
+  func theLastServerComesFirst(attributes: String, ports: [String]) throws {
+    let target = try ConnectionTarget(
+      ["host": "a,b,c", "port": "1,2,3", "target_session_attrs": attributes], defaults: [:],
+      resolve: { _ throws(PostgresError) in ["10.0.0.1"] })
+    #expect(target.addresses(beginningWith: target.addresses[1]).map { $0["port"] } == ports)
+    #expect(target.addresses(beginningWith: ["host": "gone"]) == target.addresses)
+  }
+
   @Test func oneNameThatResolvesIsEnough() throws {
     let gone = PostgresError(.connection, "no such host")
     let resolve = { (host: String) throws(PostgresError) -> [String] in

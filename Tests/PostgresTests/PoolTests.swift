@@ -57,10 +57,37 @@ struct PoolTests {
     let url = server.url().replacing(
       "127.0.0.1:\(server.port)", with: "127.0.0.1:\(proxy.port),127.0.0.1:\(server.port)")
     #expect(url.contains(",127"), "\(url)")
-    var configuration = try configuration(url, acquireTimeout: .seconds(30))
-    configuration.connectTimeout = .seconds(1)
-    let rows = try await withPool(size: 2, configuration) { try await $0.query("SELECT 1").count }
-    #expect(rows == 1)
+    var configuration = try configuration(url + "?target_session_attrs=read-write", acquireTimeout: .seconds(10))
+    // Longer than the patience of the caller, who is kept no longer than his share for each server.
+    configuration.connectTimeout = .seconds(3600)
+    try await withPool(size: 2, configuration) { pool in
+      try await pool.withConnection { _ in
+        // Another connection begins with the server that has answered.
+        let took = try await ContinuousClock().measure { _ = try await pool.query("SELECT 1") }
+        #expect(took < .seconds(5))
+      }
+    }
+    proxy.strand()
+    proxy.close()
+  }
+
+  @Test("the error for a server that does not answer names this server")
+  func aSilentServerIsNamed() async throws {
+    let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))
+    proxy.setSilent(true)
+    let refusing = try LoopbackPort.free()
+    let url = "postgres://nobody@127.0.0.1:\(refusing),127.0.0.1:\(proxy.port)/none"
+    var configuration = try configuration(url, acquireTimeout: .milliseconds(50))
+    configuration.connectTimeout = .milliseconds(20)
+    try await withPool(size: 1, configuration) { pool in
+      var message = ""
+      try await eventually("an attempt has failed") {
+        let error = await failure { _ = try await pool.query("SELECT 1") }
+        message = error?.message ?? ""
+        return error?.code != .timeout
+      }
+      #expect(message.hasPrefix("no answer from 127.0.0.1:\(proxy.port)/none"), "\(message)")
+    }
     proxy.strand()
     proxy.close()
   }

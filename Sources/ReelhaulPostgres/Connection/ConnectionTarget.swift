@@ -51,6 +51,15 @@ struct ConnectionTarget: Sendable, Equatable {
     }
   }
 
+  /// All ``addresses``, beginning with the one of `last` if the URL asks for the primary. If any server will do, the
+  /// order in the URL says which is meant.
+  func addresses(beginningWith last: [String: String]?) -> [[String: String]] {
+    let all = addresses
+    guard let last, ["read-write", "primary"].contains(parameters["target_session_attrs"]), all.contains(last)
+    else { return all }
+    return [last] + all.filter { $0 != last }
+  }
+
   /// The numeric addresses of a host, in the resolver's order.
   static func resolve(_ host: String) throws(PostgresError) -> [String] {
     var hints = addrinfo()

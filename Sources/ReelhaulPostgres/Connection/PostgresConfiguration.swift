@@ -15,7 +15,7 @@ package struct PostgresConfiguration: Sendable {
   package var preparedStatements = true
   /// Shown in `pg_stat_activity`.
   package var applicationName = "reelhaul"
-  /// The limit for one attempt to connect, including name resolution. `connect_timeout` of the URL overrides it.
+  /// How long one address may take to answer an attempt to connect. `connect_timeout` of the URL overrides it.
   package var connectTimeout: Duration = .seconds(10)
   /// How long the server's machine may leave sent bytes unacknowledged before the connection counts as lost.
   /// `tcp_user_timeout` of the URL overrides it.
@@ -37,8 +37,15 @@ package struct PostgresConfiguration: Sendable {
     }
   }
 
+  /// How long an address of `count` may take, when others come after it: the caller waits for one of those, too.
+  func connectTimeout(of count: Int) -> Duration {
+    parameters["connect_timeout"] == nil ? min(connectTimeout, acquireTimeout / count) : connectTimeout
+  }
+
   /// Names the servers for people, without the password: `127.0.0.1:5432/reelhaul`.
-  package var target: String {
+  package var target: String { Self.target(parameters) }
+
+  static func target(_ parameters: [String: String]) -> String {
     let list = { (text: String) in text.split(separator: ",", omittingEmptySubsequences: false) }
     let ports = list(parameters["port"] ?? "5432")
     let servers = list(parameters["host"] ?? parameters["hostaddr"] ?? "").enumerated().map { index, host in

@@ -38,7 +38,7 @@ package actor PostgresConnection {
   private var timer: (at: BootInstant, timer: LoopTimer)?
   private var lastID = 0
   private var isClosed = false
-  /// A statement has failed for what may be a setting of this session, which it keeps although the server's was corrected.
+  /// Whether a statement failed because of what may be a setting, which the session keeps after it was corrected.
   private var hasWrongSettings = false
   /// Called once, on the loop, when an established session is lost.
   private var onLoss: (@Sendable () -> Void)?
@@ -133,8 +133,8 @@ package actor PostgresConnection {
 
   // MARK: Connecting
 
-  /// Connects, or throws. Must be called exactly once.
-  func connect() async throws(PostgresError) {
+  /// Connects, or throws. Must be called exactly once. Returns the address, for the next connection to begin with.
+  func connect(beginningWith last: [String: String]?) async throws(PostgresError) -> [String: String] {
     let given = parameters()
     let target: ConnectionTarget
     do {
@@ -145,23 +145,27 @@ package actor PostgresConnection {
       throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")
     }
     // libpq would leave an address that does not answer only after minutes.
-    var addresses = target.addresses[...]
-    while let address = addresses.popFirst() {
+    let addresses = target.addresses(beginningWith: last)
+    for address in addresses.dropLast() {
       do throws(PostgresError) {
-        return try await connect(to: address)
+        try await connect(to: address, within: configuration.connectTimeout(of: addresses.count))
+        return address
       } catch {
-        guard !addresses.isEmpty, !error.isPermanent, !isClosed else { throw error }
+        guard !error.isPermanent, !isClosed else { throw error }
       }
     }
+    let address = addresses[addresses.count - 1]
+    try await connect(to: address, within: configuration.connectTimeout)
+    return address
   }
 
-  private func connect(to address: [String: String]) async throws(PostgresError) {
+  private func connect(to address: [String: String], within timeout: Duration) async throws(PostgresError) {
     guard !isClosed else { throw PostgresError(.unavailable, "the connection was closed") }
     session = try Session(parameters: address)
-    let timeout = configuration.connectTimeout
     let late = loop.timer(after: timeout) { [weak self] in
       self?.assumeIsolated {
-        $0.endConnecting(PostgresError(.connection, "no answer from \($0.configuration.target) within \(timeout)"))
+        $0.endConnecting(
+          PostgresError(.connection, "no answer from \(PostgresConfiguration.target(address)) within \(timeout)"))
       }
     }
     let failure = await withCheckedContinuation { (continuation: CheckedContinuation<PostgresError?, Never>) in

@@ -13,6 +13,8 @@ actor PoolCore {
   private var connections: [PoolState.Connection: PostgresConnection] = [:]
   private var waiters: [PoolState.Waiter: CheckedContinuation<Result<Loan, PostgresError>, Never>] = [:]
   private var lastID = 0
+  /// The address of the last connection.
+  private var lastAddress: [String: String]?
   private var timer: LoopTimer?
   private var delayed: [PoolState.Connection: LoopTimer] = [:]
   private var attempts: [PoolState.Connection: Task<Void, Never>] = [:]
@@ -36,7 +38,7 @@ actor PoolCore {
     // server, nor soon the cancel requests to that.
     resolving = BlockingPool(name: "postgres-resolve", threads: 1)
     canceling = BlockingPool(name: "postgres-cancel", threads: 8)
-    state = PoolState(size: size)
+    state = PoolState(size: size, target: configuration.target)
   }
 
   func acquire() async throws(PostgresError) -> Loan {
@@ -128,7 +130,7 @@ actor PoolCore {
 
   private func attempt(_ connection: PostgresConnection, _ id: PoolState.Connection) async {
     do throws(PostgresError) {
-      try await connection.connect()
+      lastAddress = try await connection.connect(beginningWith: lastAddress)
       didConnect(id)
     } catch {
       didFailToConnect(id, error)

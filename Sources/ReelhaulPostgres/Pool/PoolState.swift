@@ -18,6 +18,8 @@ struct PoolState {
 
   let size: Int
   let waiterLimit: Int
+  /// The server, for people.
+  let target: String
 
   /// The connection that was used last is lent first, because its caches are warm.
   private(set) var idle: [Connection] = []
@@ -29,9 +31,10 @@ struct PoolState {
   private var backoff = Backoff(base: .milliseconds(50), limit: .seconds(5), spread: 0.1...1)
   private var lastFailure: PostgresError?
 
-  init(size: Int, waiterLimit: Int = 10_000) {
+  init(size: Int, waiterLimit: Int = 10_000, target: String = "PostgreSQL") {
     self.size = size
     self.waiterLimit = waiterLimit
+    self.target = target
   }
 
   /// When ``expire(now:)`` has something to do.
@@ -95,7 +98,7 @@ struct PoolState {
     waiters.removeAll { $0.deadline <= now }
     let error =
       lastFailure
-      ?? PostgresError(.timeout, "no connection became free in time: PostgreSQL answers late, or not at all")
+      ?? PostgresError(.timeout, "no connection became free in time: \(target) answers late, or not at all")
     return late.map { .fail($0.id, error) }
   }
 
