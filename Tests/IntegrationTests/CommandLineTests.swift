@@ -46,6 +46,12 @@ import Testing
     #expect(doctor.output.contains(#""check":"database","status":"failed""#), "\(doctor.output)")
     #expect(doctor.output.contains("takes no writes") && doctor.output.contains(#""check":"schema","status":"ok""#))
     #expect(try await fleet.run(["doctor", "--json"]).output.contains(#""check":"database","status":"ok""#))
+    try await PostgresPool.with(.patient(url: url)) {
+      _ = try await $0.query("REVOKE UPDATE ON worker FROM current_user")
+    }
+    let revoked = try await fleet.run(["doctor", "--json"])
+    #expect(revoked.status == .exited(1) && revoked.output.contains(#""check":"database","status":"failed""#))
+    #expect(revoked.output.contains("write no tasks or no workers"), "\(revoked.output)")
     await fleet.stop()
   }
 

@@ -51,6 +51,10 @@ struct PostgresDoctor {
       database = Finding(
         "database", .failed, "\(target) takes no writes: it is a standby, or read-only",
         advice: "Name the primary server in REELHAUL_POSTGRES, or set default_transaction_read_only = off.")
+    } else if try !server.only.bool(server.columns["may_write"]) {
+      database = Finding(
+        "database", .failed, "\(target) lets this user write no tasks or no workers",
+        advice: "Grant the user SELECT, INSERT, UPDATE and DELETE on all tables of the schema, or name their owner.")
     } else {
       database = Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
     }
@@ -128,6 +132,9 @@ struct PostgresDoctor {
            current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
            current_setting('autovacuum') AS autovacuum, a.sessions,
            pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS takes_no_writes,
+           -- NULL if there is no schema yet.
+           (SELECT coalesce(bool_and(has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'UPDATE')), true)
+              FROM unnest(ARRAY[to_regclass('task'), to_regclass('worker')]) t) AS may_write,
            current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds
       FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
                    coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds
