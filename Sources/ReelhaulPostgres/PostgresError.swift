@@ -63,6 +63,9 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   /// the statement.
   package var isServersFault: Bool { sqlState.map(SQLState.isServersFault) ?? false }
 
+  /// What stays the same when the error happens again: the SQLSTATE, or the code if there is none.
+  package var cause: String { sqlState ?? code.description }
+
   package var description: String {
     var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"
     if let detail { text += "; \(detail)" }

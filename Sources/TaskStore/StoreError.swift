@@ -1,10 +1,10 @@
-/// Why a call of the store failed.
+/// Why a call of the store failed. A `cause` is PostgreSQL's SQLSTATE, or the error's code.
 package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The database cannot be reached now. The call may be repeated.
-  case unavailable(String)
+  case unavailable(String, cause: String = "unavailable")
   /// The database refused the statement. The cause is a bug or a wrong schema. If `isServersFault` is true, the cause
   /// is on the server: a missing right, a timeout, or a disk that does not work.
-  case failed(String, isServersFault: Bool = false)
+  case failed(String, cause: String = "failed", isServersFault: Bool = false)
   /// The schema does not fit this program. It is probably older, and a migration may help.
   case schema(String)
   /// The schema is newer than this program, or belongs to another program. A migration by this program cannot help.
@@ -16,7 +16,7 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
   package func blamesItems(of count: Int) -> Bool {
     switch self {
     case .unavailable, .schema, .otherSchema, .otherFleet: false
-    case .failed(_, let isServersFault): count > 1 || !isServersFault
+    case .failed(_, _, let isServersFault): count > 1 || !isServersFault
     }
   }
 
@@ -28,9 +28,20 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// What stays the same when the error happens again.
+  package var cause: String {
+    switch self {
+    case .unavailable(_, let cause), .failed(_, let cause, _): cause
+    case .schema: "schema"
+    case .otherSchema: "otherSchema"
+    case .otherFleet: "otherFleet"
+    }
+  }
+
   package var description: String {
     switch self {
-    case .unavailable(let message), .failed(let message, _), .schema(let message), .otherSchema(let message): message
+    case .unavailable(let message, _), .failed(let message, _, _), .schema(let message), .otherSchema(let message):
+      message
     case .otherFleet(let fleets): "\(fleets)"
     }
   }

@@ -58,7 +58,7 @@ struct CommandFailure: Error {
 
   private init(_ error: StoreError, _ postgres: OptionSpec, _ topicPrefix: OptionSpec) {
     switch error {
-    case .unavailable(let message):
+    case .unavailable(let message, _):
       self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(postgres))
       unanswered = postgres
     case .schema(let message):
@@ -73,7 +73,7 @@ struct CommandFailure: Error {
           Correct \(topicPrefix.setting), or give this fleet its own database or schema. \
           To change a fleet's prefix, see docs/operations.md.
           """)
-    case .failed(let message, _):
+    case .failed(let message, _, _):
       self.init(.failed, "PostgreSQL refused a statement: \(message)", hint: Self.doctor)
     }
   }

@@ -5,8 +5,8 @@ import TaskCore
 
 /// The store in PostgreSQL. Every call is a few statements over arrays; most calls are one function of the schema.
 ///
-/// A call that throws ``StoreError/unavailable(_:)`` may be repeated, even though it may have been applied: commands
-/// have ids, runs have epochs, and claims have numbers.
+/// A call that throws ``StoreError/unavailable(_:cause:)`` may be repeated, even though it may have been applied:
+/// commands have ids, runs have epochs, and claims have numbers.
 package final class PostgresStore: TaskStore {
   let pool: PostgresPool
   /// For the worker that relays.

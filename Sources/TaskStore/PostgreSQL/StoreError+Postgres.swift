@@ -5,9 +5,9 @@ extension StoreError {
     if error.isForeignSchema {
       self = .schema("the database's schema does not fit this program: \(error.message)")
     } else if error.code == .server, !error.isRetryable {
-      self = .failed(error.description, isServersFault: error.isServersFault)
+      self = .failed(error.description, cause: error.cause, isServersFault: error.isServersFault)
     } else {
-      self = .unavailable(error.description)
+      self = .unavailable(error.description, cause: error.cause)
     }
   }
 }

@@ -76,7 +76,7 @@ package actor Claimer {
       await onClaimed()
     } catch {
       planner.failed(now: .now)
-      log.log(outage.failed(), "tasks cannot be claimed", ["error": .text("\(error)")])
+      log.log(outage.failed(error), "tasks cannot be claimed", ["error": .text("\(error)")])
     }
   }
 }

@@ -107,6 +107,6 @@ actor HookCourier {
   }
 
   private func noteOutage(_ error: any Error) {
-    log.log(outage.failed(), "web hooks cannot be delivered", ["error": .text("\(error)")])
+    log.log(outage.failed(error), "web hooks cannot be delivered", ["error": .text("\(error)")])
   }
 }

@@ -129,7 +129,7 @@ package actor Ingester {
       if range.count == 1 { metrics.refused(batch.commands[range.lowerBound]) }
       return .refused(reason: "\(error)")
     } catch {
-      log.log(outage.failed(), "the store accepts no commands: ingest waits", ["error": .text("\(error)")])
+      log.log(outage.failed(error), "the store accepts no commands: ingest waits", ["error": .text("\(error)")])
       return .unavailable
     }
   }
@@ -152,7 +152,9 @@ package actor Ingester {
       outage.recovered()
       return .delivered
     }
-    log.log(outage.failed(), "dead letters cannot be written: ingest waits", ["error": .text("\(failure.value)")])
+    log.log(
+      outage.failed(failure.value), "dead letters cannot be written: ingest waits",
+      ["error": .text("\(failure.value)")])
     return .deliveryFailed
   }
 

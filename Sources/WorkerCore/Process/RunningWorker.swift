@@ -182,7 +182,7 @@ extension Logger {
     return { error in
       if let error {
         self.log(
-          outage.withLock { $0.failed() }, "PostgreSQL cannot be reached; the worker keeps trying",
+          outage.withLock { $0.failed(error) }, "PostgreSQL cannot be reached; the worker keeps trying",
           ["server": .text(target), "error": .text("\(error)")])
       } else if outage.withLock({ $0.recovered() }) {
         self.notice("PostgreSQL is reached again", ["server": .text(target)])

@@ -74,7 +74,7 @@ package actor Relay {
         }
       } catch {
         planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
-        log.log(outage.failed(), "the relay cannot publish events", ["error": .text("\(error)")])
+        log.log(outage.failed(error), "the relay cannot publish events", ["error": .text("\(error)")])
       }
     }
   }

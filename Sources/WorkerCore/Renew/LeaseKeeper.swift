@@ -236,7 +236,7 @@ package actor LeaseKeeper {
   // MARK: Logging
 
   private func report(_ message: String, _ error: any Error) {
-    log.log(outage.failed(), message, ["error": .text("\(error)")])
+    log.log(outage.failed(error), message, ["error": .text("\(error)")])
   }
 
   private func recovered() {

@@ -101,7 +101,8 @@ package actor Batcher<Item: Sendable, Answer: Sendable> {
         plan.accept()
       } catch let error as StoreError where !error.blamesItems(of: entries.count) {
         let wait = backoff.next()
-        log.log(outage.failed(), "the store cannot be written", ["writing": .text(name), "error": .text("\(error)")])
+        log.log(
+          outage.failed(error), "the store cannot be written", ["writing": .text(name), "error": .text("\(error)")])
         try? await loop.sleep(for: wait)
       } catch {
         log.error("the store refuses a write", ["writing": .text(name), "error": .text("\(error)")])

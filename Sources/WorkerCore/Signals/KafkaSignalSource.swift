@@ -36,7 +36,7 @@ package actor KafkaSignalSource: SignalSource {
           configuration, topics: [topics.signals], expecting: topics.topics.map(\.name), from: .end)
       } catch {
         log.log(
-          outage.failed(), "signals cannot be read yet: intents wait for renewals",
+          outage.failed(error), "signals cannot be read yet: intents wait for renewals",
           ["topic": .text(topics.signals), "error": .text("\(error)")])
         try await loop.sleep(for: backoff.next())
       }

@@ -77,7 +77,7 @@ package actor Cleaner {
   }
 
   private func noteOutage(_ error: any Error) {
-    log.log(outage.failed(), "tasks cannot be cleaned up", ["error": .text("\(error)")])
+    log.log(outage.failed(error), "tasks cannot be cleaned up", ["error": .text("\(error)")])
   }
 
   private func ended(_ line: CleanupLine, mayHaveMore: Bool) async {

@@ -70,7 +70,7 @@ package actor StagingSweeper {
       outages[root] = nil
     } catch is CancellationError {
     } catch {
-      let level = outages[root, default: Outage()].failed()
+      let level = outages[root, default: Outage()].failed(error)
       log.log(level, "the staging sweep failed", ["storage": .text(root), "error": .text("\(error)")])
     }
   }

@@ -71,7 +71,7 @@ package actor Sweeper {
       isBehind = false
       // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
-      log.log(outage.failed(), "the sweep failed", ["error": .text("\(error)")])
+      log.log(outage.failed(error), "the sweep failed", ["error": .text("\(error)")])
     }
   }
 }
