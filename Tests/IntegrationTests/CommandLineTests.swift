@@ -202,6 +202,34 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("watch outlasts a restart of PostgreSQL, and says once that it waits")
+  func watchOutlastsARestart() async throws {
+    let postgres = try await RestartablePostgres()
+    let fleet = try await TestFleet.start(workers: 0, postgres: postgres.url)
+    var spec = TaskSpec(id: .make(), kind: .noop, source: "noop:", destination: nil)
+    spec.paused = true
+    _ = try await fleet.store.apply([.submit(spec)])
+    let path = "\(fleet.scratch)/watch"
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = path
+    options.stderr = path
+    let process = try ChildProcess(TestFleet.binary, ["watch", "--json", "\(spec.id)"], options)
+    func output() throws -> String { String(decoding: try TestFleet.contents(path), as: UTF8.self) }
+    try await fleet.eventually("it has begun") { try output().contains("paused") }
+    await postgres.stop()
+    try await fleet.eventually("it tells") { try output().contains("still waiting") }
+    try await postgres.start()
+    try await fleet.eventually("it is canceled") {
+      try await fleet.store.apply([.control(.init(id: .make(), taskID: spec.id, action: .cancel))]).count == 1
+    }
+    #expect(await process.wait() == .exited(1))
+    let told = try output()
+    #expect(told.split(separator: "still waiting").count == 2 && !told.contains("error:"), "\(told)")
+    await fleet.stop()
+    await postgres.remove()
+  }
+
   /// Otherwise it would wait for ever without a visible reason.
   @Test("--wait tells that a predecessor has failed")
   func waitingTellsOfAFailedPredecessor() async throws {

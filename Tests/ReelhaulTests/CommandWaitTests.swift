@@ -8,20 +8,35 @@ import Testing
 
 @Suite struct CommandWaitTests {
   /// Answers the first questions with nothing, and later ones with `outcomes`. `stops` is how often tasks still stop.
+  /// `isAway` tells which questions get no answer, counted from 1.
   private final class Script: DetailReader {
-    private let left: Lock<(silent: Int, stops: Int)>
+    private let left: Lock<(silent: Int, stops: Int, asked: Int)>
     private let outcomes: [UniqueID: AppliedCommand]
+    private let isAway: @Sendable (Int) -> Bool
 
-    init(_ outcomes: [UniqueID: AppliedCommand], silent: Int = 2, stops: Int = 0) {
+    init(
+      _ outcomes: [UniqueID: AppliedCommand], silent: Int = 2, stops: Int = 0,
+      isAway: @escaping @Sendable (Int) -> Bool = { _ in false }
+    ) {
       self.outcomes = outcomes
-      left = Lock((silent, stops))
+      self.isAway = isAway
+      left = Lock((silent, stops, 0))
     }
 
-    var isDone: Bool { left.withLock { $0 == (0, 0) } }
+    var isDone: Bool { left.withLock { $0.silent == 0 && $0.stops == 0 } }
+
+    private func count() throws {
+      let number = left.withLock { left in
+        left.asked += 1
+        return left.asked
+      }
+      if isAway(number) { throw StoreError.unavailable("away") }
+    }
 
     func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint] { [:] }
 
     func outcomes(of commands: [UniqueID]) async throws -> [UniqueID: AppliedCommand] {
+      try count()
       let isSilent = left.withLock { left in
         defer { left.silent = max(0, left.silent - 1) }
         return left.silent > 0
@@ -30,6 +45,7 @@ import Testing
     }
 
     func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID] {
+      try count()
       guard !tasks.isEmpty else { return [] }
       return left.withLock { left in
         defer { left.stops = max(0, left.stops - 1) }
@@ -43,10 +59,11 @@ import Testing
       id: UniqueID(high: 1, low: number), taskID: UniqueID(high: 2, low: number), action: .prioritize(7))
   }
 
-  private func wait(for script: Script) async throws {
+  private func wait(for script: Script, _ questions: PatientQuestions = PatientQuestions()) async throws {
     let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(["list"])
     guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
-    try await CommandWait(script, Context(arguments, environment: [:])).carriedOut(Self.commands.map(Command.control))
+    try await CommandWait(script, Context(arguments, environment: [:]))
+      .carriedOut(Self.commands.map(Command.control), questions)
   }
 
   @Test("--wait ends once every command is applied and every task has stopped")
@@ -66,5 +83,20 @@ import Testing
     #expect(failure?.code == (code == "unknown_task" ? .notFound : .refused))
     #expect(failure?.message.hasSuffix("it is too late") == true)
     #expect(script.isDone, "the other command is waited for")
+  }
+
+  @Test("--wait goes on after an outage of PostgreSQL", arguments: [1...1, 2...2, 4...6])
+  func anOutageIsOutlasted(_ outage: ClosedRange<Int>) async throws {
+    let applied = [Self.commands[0].id: AppliedCommand.applied, Self.commands[1].id: .applied]
+    let script = Script(applied, stops: 1, isAway: { outage.contains($0) })
+    try await wait(for: script)
+    #expect(script.isDone)
+  }
+
+  @Test("--wait ends with the error of an outage that does not end")
+  func aLongOutageEndsIt() async throws {
+    await #expect(throws: StoreError.unavailable("away")) {
+      try await wait(for: Script([:], isAway: { $0 > 1 }), PatientQuestions(limit: .milliseconds(600)))
+    }
   }
 }

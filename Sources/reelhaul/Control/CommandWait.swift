@@ -26,11 +26,13 @@ struct CommandWait {
   /// Throws ``ExitCode/refused`` if a worker has refused one of the commands.
   func run(_ commands: [Command]) async throws {
     let tasks = commands.map(\.taskID)
-    await TaskWatch.tellOfInterrupt(context) { WatchEnd.sentence(tasks, held: [], awaited: .effect) }
-    try await carriedOut(commands)
+    let sentence: @Sendable () -> String = { WatchEnd.sentence(tasks, held: [], awaited: .effect) }
+    await TaskWatch.tellOfInterrupt(context, sentence)
+    try await carriedOut(commands, PatientQuestions(sentence))
   }
 
-  func carriedOut(_ commands: [Command]) async throws {
+  func carriedOut(_ commands: [Command], _ questions: PatientQuestions) async throws {
+    var questions = questions
     var open: [UniqueID: UniqueID] = [:]
     for case .control(let command) in commands { open[command.id] = command.taskID }
     var stopping: [UniqueID] = []
@@ -38,7 +40,7 @@ struct CommandWait {
     let start = BootInstant.now
     var isTold = false
     while true {
-      for (id, outcome) in try await store.outcomes(of: Array(open.keys)) {
+      for (id, outcome) in try await questions.ask(context.note, { try await store.outcomes(of: Array(open.keys)) }) {
         guard let task = open.removeValue(forKey: id) else { continue }
         switch outcome {
         case .applied: stopping.append(task)
@@ -47,7 +49,7 @@ struct CommandWait {
         }
       }
       // A run that was asked to stop takes a moment.
-      stopping = try await store.stopping(stopping)
+      stopping = try await questions.ask(context.note) { try await store.stopping(stopping) }
       if open.isEmpty, stopping.isEmpty { break }
       if !isTold, !open.isEmpty, BootInstant.now - start > Self.patience {
         context.note(Self.open)

@@ -67,10 +67,14 @@ struct OperationCommand {
     defer { loop.shutdown() }
     let driver = OperationDriver(
       store: store, send: { try await client.send($0) }, loop: loop, only: operation.id)
+    let sentence =
+      "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it."
     let work = Task {
+      var questions = PatientQuestions { sentence }
       while true {
-        let moved = try await driver.turn()
-        guard let now = try await store.operation(operation.id) else { return operation }
+        let moved = try await questions.ask(context.note) { try await driver.turn() }
+        guard let now = try await questions.ask(context.note, { try await store.operation(operation.id) })
+        else { return operation }
         if now.finishedAt != nil { return now }
         if !moved { try await loop.sleep(for: .milliseconds(100)) }
       }
@@ -80,10 +84,7 @@ struct OperationCommand {
       return try await work.value
     } catch  where work.isCancelled {
       throw CommandFailure(
-        .failed, "interrupted before the operation \(operation.id) had ended",
-        hint:
-          "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it."
-      )
+        .failed, "interrupted before the operation \(operation.id) had ended", hint: sentence)
     }
   }
 

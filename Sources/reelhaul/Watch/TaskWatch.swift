@@ -28,22 +28,30 @@ struct TaskWatch {
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> [TaskDocument] {
     let held = Lock<Set<UniqueID>>([])
-    await Self.tellOfInterrupt(context) { WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: .end) }
+    let sentence: @Sendable () -> String = { WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: .end) }
+    await Self.tellOfInterrupt(context, sentence)
+    var questions = PatientQuestions(sentence)
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
     var told: Set<String> = []
     let start = BootInstant.now
     while true {
-      let removed = tasks.update(try await store.tasks(ids))
-      display.show(tasks.documents)
-      if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
-      if tasks.areAll(isEnough) { return tasks.documents }
-      if let id = try await store.removed(among: tasks.unseen).min() { throw Self.wasRemoved(id) }
-      let holds = try await holds(tasks.existing)
-      held.withLock { $0 = Set(holds.map(\.task)) }
-      var obstacles = holds.map(\.sentence)
-      if BootInstant.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
-      for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
+      let isDone = try await questions.ask(
+        { display.say($0) },
+        {
+          let removed = tasks.update(try await store.tasks(ids))
+          display.show(tasks.documents)
+          if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
+          if tasks.areAll(isEnough) { return true }
+          if let id = try await store.removed(among: tasks.unseen).min() { throw Self.wasRemoved(id) }
+          let holds = try await holds(tasks.existing)
+          held.withLock { $0 = Set(holds.map(\.task)) }
+          var obstacles = holds.map(\.sentence)
+          if BootInstant.now - start > Self.patience { obstacles += try await obstacle(tasks).map { [$0] } ?? [] }
+          for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
+          return false
+        })
+      if isDone { return tasks.documents }
       try await Task.sleep(for: Self.interval)
     }
   }
@@ -88,12 +96,14 @@ struct TaskWatch {
 
   /// Follows the tasks of a list until the process is interrupted.
   func runForever(_ list: WatchList, _ source: WatchSource) async throws -> ExitCode {
-    var (display, source) = (makeDisplay(), source)
+    var (display, source, questions) = (makeDisplay(), source, PatientQuestions())
     while true {
       // Ended tasks stay on a terminal. Elsewhere they are shown once, also those that end between two looks.
       let isInteractive = context.terminal.isInteractive
-      let ended = isInteractive || list.group != .unfinished ? [] : try await source.newlyEnded()
-      let (tasks, more) = try await source.tasks(list.group)
+      let ended =
+        isInteractive || list.group != .unfinished
+        ? [] : try await questions.ask({ display.say($0) }, { try await source.newlyEnded() })
+      let (tasks, more) = try await questions.ask({ display.say($0) }, { try await source.tasks(list.group) })
       display.show((ended + tasks).filter(list.matches), more: more)
       if !isInteractive { source.dropEnded() }
       try await Task.sleep(for: Self.interval)
