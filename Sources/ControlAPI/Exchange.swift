@@ -4,6 +4,7 @@ import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
+import TaskStore
 
 /// A request on its way through the API, and what all answers have in common.
 struct Exchange: Sendable {
@@ -29,6 +30,8 @@ struct Exchange: Sendable {
 
   /// Whether a page of another origin sends it, that may.
   var isOfForeignPage: Bool { request.headers["origin"].map(api.settings.corsOrigins.contains) ?? false }
+
+  private var isRead: Bool { request.method == "GET" || request.method == "HEAD" }
 
   /// What it shows of who sends it.
   var secret: TokenSecret? {
@@ -65,6 +68,8 @@ struct Exchange: Sendable {
     // They may still arrive, so this must not look as if nothing had happened.
     case let error as ReelhaulClientError: return unavailable("Kafka did not confirm the commands", error, status: 504)
     case let error as KafkaError: return unavailable("Kafka cannot be read", error)
+    case let error as StoreError where error.storesNothing && !isRead:
+      return unavailable("the change cannot be stored", error)
     case is CancellationError: return .problem(503, "the request was canceled")
     default: return unavailable("the state of the fleet cannot be read", error)
     }
@@ -95,9 +100,7 @@ struct Exchange: Sendable {
   }
 
   private func tag(_ response: inout HTTPResponse) {
-    guard response.status == 200, request.method == "GET" || request.method == "HEAD",
-      case .bytes(let bytes) = response.body
-    else { return }
+    guard response.status == 200, isRead, case .bytes(let bytes) = response.body else { return }
     let tag = response.headers["ETag"] ?? EntityTag.of(bytes)
     let isCompressible = Compressor.takes(bytes, response.headers["content-type"])
     let compressed =
@@ -153,7 +156,6 @@ struct Exchange: Sendable {
   /// Commands and what went wrong are told; other requests only where everything is.
   func log(_ response: HTTPResponse, actor: String?) {
     guard let log = api.log else { return }
-    let isRead = request.method == "GET" || request.method == "HEAD"
     let level: LogLevel = response.status >= 500 ? .warning : isRead ? .debug : .info
     guard level >= log.level else { return }
     let fields: [(String, LogValue)] = [

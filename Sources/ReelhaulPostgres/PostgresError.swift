@@ -66,6 +66,29 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   /// What stays the same when the error happens again: the SQLSTATE, or the code if there is none.
   package var cause: String { sqlState ?? code.description }
 
+  /// What a server lacks that answers, but cannot serve now.
+  package enum Lack: Hashable, Sendable {
+    /// It is a standby, or read-only.
+    case writes
+    /// All connections that it allows are in use.
+    case connections
+    /// Space, memory, or another thing that its message names.
+    case resources
+
+    package init?(sqlState: String) {
+      switch sqlState {
+      case SQLState.readOnly: self = .writes
+      case SQLState.tooManyConnections: self = .connections
+      // A new session that cannot write its files is an internal error.
+      case _ where sqlState.hasPrefix("53") || sqlState == SQLState.internalError: self = .resources
+      default: return nil
+      }
+    }
+  }
+
+  /// Nil if the server does not answer, or refuses for another reason.
+  package var lack: Lack? { sqlState.flatMap { Lack(sqlState: $0) } }
+
   package var description: String {
     var text = sqlState.map { "\(message) (\(code), SQLSTATE \($0))" } ?? "\(message) (\(code))"
     if let detail { text += "; \(detail)" }
@@ -80,8 +103,10 @@ enum SQLState {
   static let statementExists = "42P05"
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
-  static let readOnly = "25006"
   static let insufficientPrivilege = "42501"
+  static let readOnly = "25006"
+  static let tooManyConnections = "53300"
+  static let internalError = "XX000"
 
   /// Conditions that pass: a lost race, a deadlock, a lock timeout, a server that lacks resources or shuts down, and a
   /// prepared statement that the server no longer knows.

@@ -1,6 +1,8 @@
+import ReelhaulPostgres
+
 /// Why a call of the store failed. A `cause` is PostgreSQL's SQLSTATE, or the error's code.
 package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The database cannot be reached now. The call may be repeated.
+  /// The database cannot be reached, or cannot serve because of what it lacks, now. The call may be repeated.
   case unavailable(String, cause: String = "unavailable")
   /// The database refused the statement. The cause is a bug or a wrong schema. If `isServersFault` is true, the cause
   /// is on the server: a missing right, a timeout, or a disk that does not work.
@@ -35,6 +37,19 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     case .schema: "schema"
     case .otherSchema: "otherSchema"
     case .otherFleet: "otherFleet"
+    }
+  }
+
+  /// What the database lacks that answers, but cannot serve now.
+  package var lack: PostgresError.Lack? {
+    if case .unavailable(_, let cause) = self { PostgresError.Lack(sqlState: cause) } else { nil }
+  }
+
+  /// Whether the database answers, but can store nothing now.
+  package var storesNothing: Bool {
+    switch lack {
+    case .writes, .resources: true
+    default: false
     }
   }
 

@@ -13,7 +13,7 @@ struct CommandFailure: Error {
   var message: String
   var hint: String?
   /// The option with the address of the service that does not answer.
-  private var unanswered: OptionSpec?
+  private(set) var unanswered: OptionSpec?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {
     self.code = code
@@ -58,9 +58,7 @@ struct CommandFailure: Error {
 
   private init(_ error: StoreError, _ postgres: OptionSpec, _ topicPrefix: OptionSpec) {
     switch error {
-    case .unavailable(let message, _):
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(postgres))
-      unanswered = postgres
+    case .unavailable(let message, _): self.init(message, error.lack, postgres)
     case .schema(let message):
       self.init(
         .unreachable, message,
@@ -104,12 +102,31 @@ struct CommandFailure: Error {
       self.init(
         .unreachable, "PostgreSQL refuses this program: \(error)",
         hint: "Correct the user, password and database in \(option.setting), or grant the user what it lacks.")
-    } else if error.code == .server, !error.endsSession {
+    } else if error.code == .server, !error.endsSession, error.lack != .writes {
       self.init(.failed, "PostgreSQL: \(error)", hint: Self.doctor)
     } else {
-      self.init(.unreachable, "PostgreSQL cannot be reached: \(error)", hint: Self.hint(option))
-      unanswered = option
+      self.init("\(error)", error.lack, option)
     }
+  }
+
+  /// PostgreSQL does not answer, or says what it lacks.
+  private init(_ message: String, _ lack: PostgresError.Lack?, _ postgres: OptionSpec) {
+    switch lack {
+    case nil:
+      self.init(.unreachable, "PostgreSQL cannot be reached: \(message)", hint: Self.hint(postgres))
+      unanswered = postgres
+    case .writes:
+      self.init(.unreachable, "PostgreSQL takes no writes: \(message)", hint: Self.nameThePrimary(postgres.setting))
+    case .connections:
+      self.init(
+        .unreachable, "PostgreSQL has no free connection: \(message)", hint: "Raise max_connections, or use PgBouncer.")
+    case .resources: self.init(.unreachable, "PostgreSQL cannot serve: \(message)", hint: "Its log says more.")
+    }
+  }
+
+  /// What to do about a standby, or a read-only database. `setting` names the server.
+  static func nameThePrimary(_ setting: String) -> String {
+    "Name the primary server in \(setting), or set default_transaction_read_only = off."
   }
 
   private static let doctor = "'reelhaul doctor' checks everything."

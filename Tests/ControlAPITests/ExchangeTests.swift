@@ -2,6 +2,7 @@ import ControlAPI
 import Glibc
 import HTTPServer
 import ReelhaulKafka
+import ReelhaulPostgres
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
@@ -26,6 +27,23 @@ import Testing
         let id = await bench.ask("GET", "/healthz", "", ["X-Request-Id": wrong]).headers["x-request-id"]
         #expect(id.flatMap { UniqueID($0) } != nil, "\(wrong)")
       }
+    }
+  }
+
+  @Test("a database that takes no writes is read, and a change says that it cannot be stored")
+  func readOnly() async throws {
+    try await APIBench.run { bench in
+      _ = try await bench.pool.query(
+        PostgresStatement(
+          """
+          DO $$ BEGIN
+            EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database());
+          END $$
+          """, writes: true))
+      await bench.pool.reconnect()
+      let refused = await bench.ask("PUT", "/v1/limits/total", #"{"limit": 4}"#)
+      #expect(refused.status == 503 && refused.body.contains("the change cannot be stored"), "\(refused)")
+      #expect(await bench.ask("GET", "/v1/limits").status == 200)
     }
   }
 

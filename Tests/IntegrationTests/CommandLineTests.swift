@@ -36,7 +36,7 @@ import Testing
   }
 
   /// As a standby does, which an old address leads to after a failover.
-  @Test("doctor says that a database takes no writes")
+  @Test("doctor and commands say that a database takes no writes")
   func aReadOnlyDatabaseIsTold() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let url = try #require(fleet.environment["REELHAUL_POSTGRES"])
@@ -52,6 +52,12 @@ import Testing
     let revoked = try await fleet.run(["doctor", "--json"])
     #expect(revoked.status == .exited(1) && revoked.output.contains(#""check":"database","status":"failed""#))
     #expect(revoked.output.contains("write no tasks or no workers"), "\(revoked.output)")
+    for command in [["migrate"], ["limit", "total", "4"], ["pause", "--all"]] {
+      let refused = try await fleet.run(command + ["--postgres", readOnly])
+      #expect(refused.status == .exited(3), "\(refused.output)")
+      #expect(refused.output.contains("PostgreSQL takes no writes"), "\(refused.output)")
+      #expect(refused.output.contains("Name the primary server") && !refused.output.contains("Start it"))
+    }
     await fleet.stop()
   }
 

@@ -36,6 +36,17 @@ import Testing
       Meaning { $0.isRetryable = true })
   }
 
+  @Test("a server that answers says what it lacks")
+  func lacks() {
+    let lacks: [(String?, PostgresError.Lack?)] = [
+      ("25006", .writes), ("53300", .connections), ("53100", .resources), ("XX000", .resources), ("57P03", nil),
+      (nil, nil),
+    ]
+    for (state, lack) in lacks {
+      #expect(PostgresError(.connection, "no", sqlState: state).lack == lack, "\(state ?? "")")
+    }
+  }
+
   @Test("an unknown schema, table, function or column is another program's schema")
   func foreignSchemas() {
     Self.means(["3F000", "42P01", "42883", "42703"], Meaning { $0.isForeignSchema = true })

@@ -28,7 +28,7 @@ struct PostgresDoctor {
       return [
         Finding(
           "database", failure,
-          advice: failure.code == .unreachable
+          advice: failure.unanswered != nil
             ? [
               "Check that PostgreSQL runs there and accepts this user (REELHAUL_POSTGRES).",
               FormerFleet.hint(.postgres, arguments),
@@ -50,7 +50,7 @@ struct PostgresDoctor {
     } else if try server.only.bool(server.columns["takes_no_writes"]) {
       database = Finding(
         "database", .failed, "\(target) takes no writes: it is a standby, or read-only",
-        advice: "Name the primary server in REELHAUL_POSTGRES, or set default_transaction_read_only = off.")
+        advice: CommandFailure.nameThePrimary("REELHAUL_POSTGRES"))
     } else if try !server.only.bool(server.columns["may_write"]) {
       database = Finding(
         "database", .failed, "\(target) lets this user write no tasks or no workers",
