@@ -476,6 +476,27 @@ import Testing
     #expect(!output.contains("reelhaul.env"), "its address is from no file: \(output)")
   }
 
+  @Test("serve waits for PostgreSQL, but not for a database that does not exist")
+  func serveWaitsForPostgres() async throws {
+    let postgres = try await RestartablePostgres()
+    let fleet = try await TestFleet.start(workers: 0, postgres: postgres.url)
+    let absent = try await fleet.run(["serve", "--port", "0", "--postgres", "\(postgres.url)-absent"])
+    #expect(absent.status == .exited(3) && absent.output.contains("3D000"), "\(absent.output)")
+    await postgres.stop()
+    try await fleet.serving { port in
+      func readiness() throws -> String {
+        let client = try RawClient(port: port)
+        client.send("GET /readyz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        return client.receive()
+      }
+      #expect(try readiness().hasPrefix("HTTP/1.1 503 "))
+      try await postgres.start()
+      try await fleet.eventually("it is ready") { try readiness().hasPrefix("HTTP/1.1 200 ") }
+    }
+    await fleet.stop()
+    await postgres.remove()
+  }
+
   @Test("batch names its wrong lines and sends the others")
   func aBatchNamesItsBadLines() async throws {
     let fleet = try await TestFleet.start(workers: 1)

@@ -37,7 +37,16 @@ extension Subcommand {
     }
     let client = try Fleet.client(context.arguments)
     let (kafka, topics) = (try Fleet.kafka(context.arguments), try FleetSettings.topics(context.arguments))
-    try await Fleet.withStore(context) { store in
+    let postgres = try Fleet.postgres(context.arguments)
+    try await PostgresPool.with(
+      postgres,
+      onOutage: {
+        log.warning(
+          "PostgreSQL cannot be reached; requests are refused until it can",
+          ["server": .text(postgres.target), "error": .text("\($0)")])
+      }
+    ) { pool in
+      let store = PostgresStore(pool: pool)
       do {
         try await ControlServer.serving(
           store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address,
