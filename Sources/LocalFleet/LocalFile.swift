@@ -7,10 +7,38 @@ enum LocalFile {
 
   static func isExecutable(_ path: String) -> Bool { access(path, X_OK) == 0 }
 
-  /// The last lines of a log, as the end of a sentence about a failure.
-  static func end(of log: String) -> String {
-    let lines = (readText(log, last: 64 << 10) ?? "").split(separator: "\n").suffix(10)
-    return "the end of \(log) says:\n\(lines.joined(separator: "\n"))"
+  /// In bytes; 0 if there is no such file.
+  static func size(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  /// What a log says last, as the end of a sentence about a failure: the errors that ended PostgreSQL, or the last lines if
+  /// there are none. `start` is the log's size before the process that failed.
+  static func end(of log: String, from start: Int = 0) -> String {
+    let text = readText(log, last: min(64 << 10, size(log) - start)) ?? ""
+    let lines = text.split(separator: "\n")
+    let causes = fatalErrors(in: lines)
+    let told = causes.isEmpty ? lines.suffix(10) : causes.suffix(5)
+    return "the end of \(log) says: \(told.joined(separator: "; "))"
+  }
+
+  /// The errors of PostgreSQL's log that end a process, each with what is said about it. Those of clients that come too
+  /// early are left out.
+  private static func fatalErrors(in lines: [Substring]) -> [Substring] {
+    var errors: [Substring] = []
+    var isInError = false
+    for line in lines {
+      if let word = line.firstRange(of: "FATAL:") ?? line.firstRange(of: "PANIC:") {
+        isInError = !line.contains("FATAL:  the database system is ")
+        if isInError { errors.append(line[word.lowerBound...]) }
+      } else if isInError, let word = line.firstRange(of: "DETAIL:") ?? line.firstRange(of: "HINT:") {
+        errors.append(line[word.lowerBound...])
+      } else {
+        isInError = false
+      }
+    }
+    return errors
   }
 
   /// Writes a whole file, and replaces an existing one.

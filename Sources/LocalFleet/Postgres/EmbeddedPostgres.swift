@@ -63,10 +63,11 @@ package final class EmbeddedPostgres: Sendable {
     var arguments = ["-D", cluster.dataDirectory] + settings(cluster.installation.major).arguments
     arguments += ["-c", "port=\(port)", "-c", "listen_addresses=127.0.0.1"]
     arguments += ["-c", "unix_socket_directories=\(cluster.socketDirectory ?? "")"]
+    let logStart = LocalFile.size(cluster.logFile)
     let process = try ChildProcess(cluster.installation.postgres, arguments, options)
     let server = EmbeddedPostgres(cluster, port: port, process: process)
     do {
-      try await server.waitUntilReady(say)
+      try await server.waitUntilReady(logStart, say)
     } catch {
       // Also if the caller was canceled, because nobody else knows of the server.
       await server.stop(.immediate)
@@ -112,11 +113,12 @@ package final class EmbeddedPostgres: Sendable {
     _ = process.waitBlocking()
   }
 
-  private func waitUntilReady(_ say: (String) -> Void) async throws {
+  private func waitUntilReady(_ logStart: Int, _ say: (String) -> Void) async throws {
     var patience: BootInstant? = .now + .seconds(10)
     while true {
       if let status = process.status {
-        throw EmbeddedPostgresError("PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile))")
+        throw EmbeddedPostgresError(
+          "PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
       }
       if let text = readText("\(dataDirectory)/postmaster.pid"), let file = PostmasterFile(text),
         file.pid == process.pid, file.isReady

@@ -52,9 +52,10 @@ struct PostgresCluster: Sendable {
     case .password: arguments += ["--auth-host=scram-sha-256", "--pwfile=\(directory)/password"]
     case .trust: arguments += ["--auth-host=trust", "--no-sync"]
     }
+    let logStart = LocalFile.size(logFile)
     let status = await (try ChildProcess(installation.initdb, arguments, options)).wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("initdb failed (\(status)); \(LocalFile.end(of: logFile))")
+      throw EmbeddedPostgresError("initdb failed (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
     }
     try await createDatabase(in: fresh)
     guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
@@ -71,10 +72,12 @@ struct PostgresCluster: Sendable {
     options.stderr = logFile
     options.workingDirectory = data
     let command = "exec \"$0\" --single -D \"$1\" -c fsync=off postgres < \"$2\""
+    let logStart = LocalFile.size(logFile)
     let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
     let status = await process.wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("the database could not be created (\(status)); \(LocalFile.end(of: logFile))")
+      throw EmbeddedPostgresError(
+        "the database could not be created (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
     }
   }
 
