@@ -20,7 +20,10 @@ extension ControlAPI {
     },
     Route(
       method: "PUT", path: "/v1/queues/{name}/notify",
-      summary: "Sets the web hook of a queue's tasks that have none of their own; null ends it. It holds within 5 s.",
+      summary: """
+        Sets the web hook of a queue's tasks that have none of their own; null ends it. It holds within 5 s. What waits for \
+        the former URL goes to the new one, or is dropped.
+        """,
       needs: .admin, segments: ["name": .text(length: 1...100)], accepts: [json], takes: hook,
       example: #"{"notify": "https://example.org/hook"}"#, gives: hook
     ) { api, call in

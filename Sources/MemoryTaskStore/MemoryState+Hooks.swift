@@ -17,6 +17,12 @@ extension MemoryState {
 
   mutating func addHooks(_ events: [HookEvent]) {
     for event in events where index(event.taskID, event.sequence) == nil {
+      var event = event
+      if let queue = event.queue {
+        guard let url = queueHooks[queue] else { continue }
+        event.go(to: url)
+        event.queue = nil
+      }
       let waits = hooks.filter { $0.delivery.event.taskID == event.taskID && $0.isOpen }.map(\.delivery.runAt).max()
       hooks.append(MemoryHook(delivery: HookDelivery(event: event, createdAt: now, runAt: waits ?? now)))
     }
@@ -60,7 +66,15 @@ extension MemoryState {
     wakeHooks(task)
   }
 
+  /// Whether it got another URL while a worker tried the former one: the failure says nothing of the other.
+  private mutating func isForAnotherURL(_ task: UniqueID, _ sequence: Int) -> Bool {
+    guard let index = index(task, sequence), hooks[index].delivery.attempt == 0 else { return false }
+    hooks[index].claimedUntil = nil
+    return true
+  }
+
   mutating func postponeHook(_ task: UniqueID, _ sequence: Int, after delay: Duration, error: String) {
+    if isForAnotherURL(task, sequence) { return }
     for index in hooks.indices {
       let event = hooks[index].delivery.event
       guard event.taskID == task, event.sequence >= sequence, hooks[index].isOpen else { continue }
@@ -72,6 +86,7 @@ extension MemoryState {
   }
 
   mutating func giveUpHook(_ task: UniqueID, _ sequence: Int, error: String) {
+    if isForAnotherURL(task, sequence) { return }
     if let index = index(task, sequence), hooks[index].isOpen {
       hooks[index].delivery.gaveUpAt = now
       hooks[index].delivery.error = error
@@ -80,6 +95,42 @@ extension MemoryState {
     wakeHooks(task)
     let old = now.advanced(bySeconds: -7 * 86_400)
     hooks.removeAll { $0.delivery.gaveUpAt.map { $0 < old } ?? false }
+  }
+
+  mutating func setQueueHook(_ queue: String, to url: String?) {
+    let former = queueHooks[queue]
+    if let former, former != url {
+      let moved = hooks.indices.filter {
+        hooks[$0].isOpen && hooks[$0].delivery.event.url == former && isOf(queue, hooks[$0].delivery.event)
+      }
+      for index in moved.reversed() {
+        guard let url else {
+          hooks.remove(at: index)
+          continue
+        }
+        hooks[index].delivery.event.go(to: url)
+        hooks[index].delivery.attempt = 0
+        hooks[index].delivery.error = nil
+        hooks[index].delivery.createdAt = now
+        hooks[index].delivery.runAt = now
+      }
+    }
+    queueHooks[queue] = url
+  }
+
+  /// Whether an event has the URL of this queue's web hook, and not its task's own.
+  private func isOf(_ queue: String, _ event: HookEvent) -> Bool {
+    if let spec = tasks[event.taskID]?.spec ?? removedSpecs[event.taskID] {
+      return spec.notify == nil && spec.queue == queue
+    }
+    return !queueHooks.contains { $0.key != queue && $0.value == event.url }
+  }
+}
+
+extension HookEvent {
+  fileprivate mutating func go(to url: String) {
+    self.url = url
+    host = (try? WebURL(url))?.host ?? ""
   }
 }
 
@@ -113,6 +164,6 @@ extension MemoryStore {
   package func queueHooks() async throws -> [String: String] { transaction { $0.queueHooks } }
 
   package func setQueueHook(_ queue: String, to url: String?) async throws {
-    transaction { $0.queueHooks[queue] = url }
+    transaction { $0.setQueueHook(queue, to: url) }
   }
 }

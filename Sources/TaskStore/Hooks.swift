@@ -10,14 +10,21 @@ package struct HookEvent: Hashable, Sendable {
   package var host: String
   /// The JSON of the event, as it is in the topic `events`.
   package var json: [UInt8]
+  /// The queue whose web hook it is for: the store takes its present URL. Nil if the URL is the task's own, and once the
+  /// store has the event.
+  package var queue: String?
 
-  package init(taskID: UniqueID, sequence: Int, kind: TaskEvent.Kind, url: String, host: String, json: [UInt8]) {
+  package init(
+    taskID: UniqueID, sequence: Int, kind: TaskEvent.Kind, url: String, host: String, json: [UInt8],
+    queue: String? = nil
+  ) {
     self.taskID = taskID
     self.sequence = sequence
     self.kind = kind
     self.url = url
     self.host = host
     self.json = json
+    self.queue = queue
   }
 }
 
@@ -71,5 +78,7 @@ package protocol HookStore: Sendable {
   func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery]
   /// The URLs to which events of tasks without a URL of their own go, by queue.
   func queueHooks() async throws -> [String: String]
+  /// Sets the URL of a queue's tasks that have none of their own; nil for none. What waits for the former one goes to this
+  /// one, as if nobody had tried it, or is dropped.
   func setQueueHook(_ queue: String, to url: String?) async throws
 }

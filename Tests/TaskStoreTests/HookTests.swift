@@ -1,3 +1,4 @@
+import ReelhaulPostgres
 import TaskCore
 import TaskStore
 import TestKit
@@ -117,6 +118,115 @@ import Testing
       #expect(try await fixture.store.queueHooks() == ["a": "https://c.example/", "b": "https://b.example/"])
       try await fixture.store.setQueueHook("a", to: nil)
       #expect(try await fixture.store.queueHooks() == ["b": "https://b.example/"])
+    }
+  }
+
+  private static let (wrong, right) = ("https://wrong.example/hook", "https://[2001:DB8::1]:8443/hook?key=1")
+
+  /// As the relay adds it that knows only the wrong URL.
+  private static func stale(_ spec: TaskSpec, _ sequence: Int) -> HookEvent {
+    HookEvent(
+      taskID: spec.id, sequence: sequence, kind: .submitted, url: wrong, host: "wrong.example",
+      json: Array(#"{"task":{"queue":"\#(spec.queue)"}}"#.utf8), queue: spec.notify == nil ? spec.queue : nil)
+  }
+
+  @Test(
+    "what waits for a queue's former web hook goes to the new one as if never tried, or is dropped",
+    arguments: StoreKind.allCases)
+  func change(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      let worker = try await fixture.worker()
+      let (a, removed, other) = (TaskSpec.noop(queue: "a"), TaskSpec.noop(queue: "a"), TaskSpec.noop(queue: "b"))
+      var own = TaskSpec.noop(queue: "a")
+      own.notify = Self.wrong
+      let specs = [a, removed, other, own]
+      try await fixture.submit(a, removed, other, own)
+      try await fixture.control(.remove, removed.id)
+      for queue in ["a", "b"] { try await store.setQueueHook(queue, to: Self.wrong) }
+      try await store.addHooks(specs.flatMap { [Self.stale($0, 1), Self.stale($0, 2)] })
+      #expect(try await Self.claim(fixture, worker) == specs.map { "\($0.id) 1" }.sorted())
+      try await store.postponeHook(a.id, sequence: 1, after: .seconds(3600), error: "away")
+      try await store.giveUpHook(other.id, sequence: 1, error: "gone")
+
+      try await store.setQueueHook("a", to: Self.right)
+      for spec in specs {
+        let isMoved = spec.id == a.id || spec.id == removed.id
+        let its = try await store.undeliveredHooks(of: spec.id)
+        #expect(its.map(\.event.url) == Array(repeating: isMoved ? Self.right : Self.wrong, count: 2))
+        #expect(its.allSatisfy { $0.event.host == (isMoved ? "2001:db8::1" : "wrong.example") })
+        if isMoved { #expect(its.allSatisfy { $0.attempt == 0 && $0.error == nil }) }
+      }
+      // One is under way to the former URL, whose answer says nothing of the new one.
+      #expect(try await Self.claim(fixture, worker) == ["\(a.id) 1", "\(other.id) 2"].sorted())
+      try await store.giveUpHook(removed.id, sequence: 1, error: "gone")
+      #expect(try await Self.claim(fixture, worker) == ["\(removed.id) 1"])
+      try await store.postponeHook(removed.id, sequence: 1, after: .seconds(3600), error: "away")
+      #expect(try await store.undeliveredHooks(of: removed.id).map(\.error) == ["away", nil])
+
+      try await store.addHooks([Self.stale(a, 3)])
+      #expect(try await store.undeliveredHooks(of: a.id).last?.event.url == Self.right)
+      try await store.setQueueHook("a", to: nil)
+      try await store.addHooks([Self.stale(a, 4)])
+      for spec in [a, removed] { #expect(try await store.undeliveredHooks(of: spec.id) == []) }
+      for spec in [other, own] { #expect(try await store.undeliveredHooks(of: spec.id).count == 2) }
+    }
+  }
+
+  @Test("very many that wait go to the new URL")
+  func many() async throws {
+    try await withPostgresStore { store, pool in
+      let spec = TaskSpec.noop(queue: "a")
+      _ = try await store.apply([.submit(spec)])
+      try await store.setQueueHook("a", to: Self.wrong)
+      try await store.addHooks([Self.stale(spec, 1)])
+      _ = try await pool.query(
+        """
+        insert into hook_delivery (task_id, sequence, url, host, type, event, run_at, created_at)
+        select task_id, n, url, host, type, event, now() + n % 100 * interval '1 s', now() - interval '1 h'
+          from hook_delivery, generate_series(2, 25000) n
+        """)
+      func count(_ url: String) async throws -> Int64? {
+        try await pool.query("select count(*) from hook_delivery where url = $1", .text(url)).first?.int64(0)
+      }
+      try await store.setQueueHook("a", to: Self.wrong + "/right")
+      #expect(try await count(Self.wrong + "/right") == 25_000)
+      #expect(try await store.queueHooks() == ["a": Self.wrong + "/right"])
+      try await store.setQueueHook("a", to: nil)
+      #expect(try await store.undeliveredHooks(of: spec.id) == [])
+    }
+  }
+
+  @Test("a web hook may change while others record results and the relay adds events")
+  func changesMeanwhile() async throws {
+    try await withPostgresStore { store, _ in
+      let spec = TaskSpec.noop(queue: "a")
+      _ = try await store.apply([.submit(spec)])
+      let worker = try await store.register(.sample)
+      try await store.setQueueHook("a", to: Self.wrong)
+      try await withThrowingTaskGroup { group in
+        group.addTask {
+          for number in 0..<100 { try await store.addHooks((1...5).map { Self.stale(spec, 5 * number + $0) }) }
+        }
+        group.addTask {
+          for number in 0..<100 {
+            for hook in try await store.claimHooks(worker, limit: 10, perHost: 10, besides: [:]) {
+              let sequence = hook.event.sequence
+              if number % 3 == 0 {
+                try await store.finishHook(spec.id, sequence: sequence)
+              } else {
+                try await store.postponeHook(spec.id, sequence: sequence, after: .zero, error: "away")
+              }
+            }
+          }
+        }
+        group.addTask {
+          for number in 0..<50 { try await store.setQueueHook("a", to: "https://h\(number % 2).example/") }
+          try await store.setQueueHook("a", to: Self.right)
+        }
+        try await group.waitForAll()
+      }
+      #expect(try await store.undeliveredHooks(of: spec.id).allSatisfy { $0.event.url == Self.right })
     }
   }
 }

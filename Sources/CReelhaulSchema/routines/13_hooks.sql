@@ -1,15 +1,36 @@
+-- The host of a URL that the program has checked: in lower case, an IPv6 address without its brackets.
+create function hook_host(url text) returns text language sql immutable as $$
+  select lower(coalesce(m[1], m[2]) collate "C") from regexp_match(url, '://(?:\[([^]]*)\]|([^/?#:]*))') m
+$$;
+
 -- Adds deliveries; those that are there already stay as they are. A delivery waits no shorter than an earlier one of its
--- task, so that a receiver that is away costs no look at the later ones.
+-- task, so that a receiver that is away costs no look at the later ones. Those with a queue have the URL of its web hook,
+-- which may have changed since the relay read it: what counts is the present one.
 create function add_hooks(
-  ids uuid[], numbers int[], urls text[], hosts text[], types text[], events json[]
+  ids uuid[], numbers int[], urls text[], hosts text[], types text[], events json[], queues text[] default null
 ) returns void
 language sql set plan_cache_mode = force_generic_plan as $$
+  -- It may not change until these deliveries are there to be found.
+  select from queue_hook where queue = any(queues) order by queue for share;
   insert into hook_delivery (task_id, sequence, url, host, type, event, run_at)
-  select u.id, u.number, u.url, u.host, u.type, u.event,
+  select u.id, u.number, coalesce(q.url, u.url), case when q.url <> u.url then hook_host(q.url) else u.host end, u.type,
+         u.event,
          coalesce((select max(h.run_at) from hook_delivery h where h.task_id = u.id and h.gave_up_at is null), now())
-    from unnest(ids, numbers, urls, hosts, types, events) u(id, number, url, host, type, event)
+    from unnest(ids, numbers, urls, hosts, types, events, queues) u(id, number, url, host, type, event, queue)
+    left join queue_hook q on q.queue = u.queue
+   where u.queue is null or q.url is not null
    order by u.id, u.number
       on conflict do nothing
+$$;
+
+-- The hosts for which deliveries wait: one look at the index for each, however many deliveries it has.
+create function hook_hosts() returns setof text language sql stable as $$
+  with recursive pending (host) as (
+    (select h.host from hook_delivery h where h.gave_up_at is null order by h.host limit 1)
+    union all
+    select (select h.host from hook_delivery h where h.gave_up_at is null and h.host > p.host order by h.host limit 1)
+      from pending p where p.host is not null)
+  select host from pending where host is not null
 $$;
 
 -- Takes up to `wanted` deliveries for 60 seconds, for a worker with a current lease: the first of each task, the oldest of
@@ -20,16 +41,10 @@ language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
   return query
-    with recursive pending (host) as (
-      -- One look at the index for each host, however many deliveries it has.
-      (select h.host from hook_delivery h where h.gave_up_at is null order by h.host limit 1)
-      union all
-      select (select h.host from hook_delivery h where h.gave_up_at is null and h.host > p.host order by h.host limit 1)
-        from pending p where p.host is not null),
-    due as materialized (
+    with due as materialized (
       select d.task_id, d.sequence, p.busy + row_number() over (partition by p.host order by d.run_at) as place
         from (select host, (select count(*) from unnest(under_way) u(host) where u.host = pending.host) busy
-                from pending where host is not null) p
+                from hook_hosts() pending(host)) p
        cross join lateral (
          select h.task_id, h.sequence, h.run_at
            from hook_delivery h
@@ -60,10 +75,24 @@ begin
   perform wake_hooks(id);
 end $$;
 
+-- Whether the delivery got another URL while a worker tried the former one: the failure says nothing of the other, which
+-- may be tried now.
+create function is_for_another_url(id uuid, number int) returns boolean
+language plpgsql set plan_cache_mode = force_generic_plan as $$
+begin
+  -- A claimed delivery has an attempt, unless that began anew.
+  if 0 = (select attempt from hook_delivery where task_id = id and sequence = number for update) then
+    update hook_delivery set claimed_until = '-infinity' where task_id = id and sequence = number;
+    return true;
+  end if;
+  return false;
+end $$;
+
 -- The later deliveries of the task wait, too.
 create function postpone_hook(id uuid, number int, delay_microseconds bigint, reason text) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
+  if is_for_another_url(id, number) then return; end if;
   update hook_delivery
      set run_at = now() + make_interval(secs => delay_microseconds / 1e6),
          claimed_until = case when sequence = number then '-infinity' else claimed_until end,
@@ -74,14 +103,73 @@ end $$;
 create function give_up_hook(id uuid, number int, reason text) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
+  if is_for_another_url(id, number) then return; end if;
   update hook_delivery set gave_up_at = now(), claimed_until = '-infinity', error = reason
    where task_id = id and sequence = number and gave_up_at is null;
   perform wake_hooks(id);
   delete from hook_delivery where gave_up_at < now() - interval '7 days';
 end $$;
 
-create function set_queue_hook(named text, target text) returns void language sql as $$
+-- Sets the web hook of a queue, or ends it. What waits for the former URL goes to the new one, as if nobody had tried it,
+-- or is dropped. That may be very much: a call does 10,000 at most, and returns false if there may be more. Until a call
+-- returns true, the former URL is set.
+create function set_queue_hook(named text, target text) returns boolean
+language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  most constant int := 10000;
+  former text;
+  ids uuid[];
+  numbers int[];
+  looked_at int;
+begin
+  select url into former from queue_hook where queue = named for update;
+  if former is distinct from target and former is not null then
+    with waiting as materialized (
+      select h.task_id, h.sequence
+        from hook_delivery h left join task t on t.id = h.task_id
+       where h.host = hook_host(former) and h.gave_up_at is null and h.url = former
+         and case when t.id is not null
+               then t.spec ->> 'notify' is null and coalesce(t.spec ->> 'queue', 'default') = named
+               -- Events of a removed task tell its queue if they have a document; the others belong to the only queue
+               -- with this URL.
+               else coalesce(h.event -> 'task' ->> 'queue' = named,
+                             not exists (select from queue_hook q where q.url = former and q.queue <> named)) end
+       limit most),
+    -- In the order in which others lock the deliveries of a task.
+    locked as materialized (
+      select h.task_id, h.sequence
+        from waiting w join hook_delivery h on h.task_id = w.task_id and h.sequence = w.sequence
+       order by h.task_id, h.sequence for update of h)
+    select array_agg(task_id), array_agg(sequence), (select count(*) from waiting)
+      into ids, numbers, looked_at
+      from locked;
+    if target is null then
+      delete from hook_delivery h using unnest(ids, numbers) u(id, number)
+       where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
+    else
+      -- A worker that tries one now keeps it until it knows the result.
+      update hook_delivery h
+         set url = target, host = hook_host(target), attempt = 0, error = null, created_at = now(), run_at = now()
+        from unnest(ids, numbers) u(id, number)
+       where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
+    end if;
+    if looked_at = most then return false; end if;
+  end if;
   delete from queue_hook where queue = named and target is null;
   insert into queue_hook (queue, url) select named, target where target is not null
-      on conflict (queue) do update set url = excluded.url
+      on conflict (queue) do update set url = excluded.url;
+  return true;
+end $$;
+
+-- How many events wait for web hooks, of up to `most` of each host, since when, and why the one that was tried least was
+-- not delivered: that failed last.
+create function waiting_hooks(most int) returns table (host text, events bigint, since timestamptz, error text)
+language sql set plan_cache_mode = force_generic_plan as $$
+  select p.host, count(*), min(d.created_at),
+         (array_agg(d.error order by d.attempt) filter (where d.error is not null))[1]
+    from hook_hosts() p(host)
+   cross join lateral (
+     select h.created_at, h.error, h.attempt from hook_delivery h
+      where h.host = p.host and h.gave_up_at is null order by h.run_at limit most) d
+   group by p.host
 $$;

@@ -9,7 +9,7 @@ extension PostgresStore {
       try await pool.query(
         HookQueries.add, .uuids(events.map(\.taskID)), .int32Array(events.map { Int32(clamping: $0.sequence) }),
         .textArray(events.map(\.url)), .textArray(events.map(\.host)), .textArray(events.map(\.kind.rawValue)),
-        .jsonArray(events.map(\.json)))
+        .jsonArray(events.map(\.json)), .textArray(events.map(\.queue)))
     }
   }
 
@@ -63,7 +63,12 @@ extension PostgresStore {
   }
 
   package func setQueueHook(_ queue: String, to url: String?) async throws {
-    _ = try await call { try await pool.query(HookQueries.setQueue, .text(queue), .text(url)) }
+    var isSet = false
+    while !isSet {
+      isSet = try await call {
+        try await pool.query(HookQueries.setQueue, .text(queue), .text(url)).value { try $0.bool() }
+      }
+    }
   }
 
   private func delivery(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> HookDelivery {
@@ -87,7 +92,7 @@ private enum HookQueries {
   private static let columns =
     "task_id, sequence, type, url, host, event, attempt, created_at, run_at, error, gave_up_at"
 
-  static let add = PostgresStatement("select add_hooks($1, $2, $3, $4, $5, $6)", writes: true)
+  static let add = PostgresStatement("select add_hooks($1, $2, $3, $4, $5, $6, $7)", writes: true)
   static let claim = PostgresStatement("select \(columns) from claim_hooks($1, $2, $3, $4)", writes: true)
   static let finish = PostgresStatement("select finish_hook($1, $2)", writes: true)
   static let postpone = PostgresStatement("select postpone_hook($1, $2, $3, $4)", writes: true)

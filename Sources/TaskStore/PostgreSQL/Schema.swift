@@ -25,6 +25,7 @@ package enum Schema {
     512_714_567_182_215_895,
     -964_750_973_269_933_912,
     -3_224_722_534_857_521_642,
+    9_074_085_401_255_627_656,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

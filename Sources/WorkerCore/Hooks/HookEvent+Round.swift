@@ -25,7 +25,8 @@ extension HookEvent {
         events.append(
           HookEvent(
             taskID: id, sequence: sequence, kind: batch.kind, url: url, host: web.host,
-            json: TaskEventJSON.encode(event, task: round.tasks[id].map { document(of: $0) })))
+            json: TaskEventJSON.encode(event, task: round.tasks[id].map { document(of: $0) }),
+            queue: spec.notify == nil ? spec.queue : nil))
       }
     }
     return events
