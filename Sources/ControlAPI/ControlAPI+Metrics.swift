@@ -61,6 +61,12 @@ extension MetricsSnapshot {
     add(
       "reelhaul_outbox_oldest_age_seconds", gauges.eventAge.seconds,
       help: "How long the oldest event has waited to be published.")
+    add(
+      "reelhaul_hooks_waiting", Double(gauges.hooks),
+      help: "Events that wait to be delivered to web hooks; of each host at most \(FleetGauges.limit).")
+    add(
+      "reelhaul_hook_oldest_age_seconds", gauges.hookAge.seconds,
+      help: "How long the oldest of them has waited.")
   }
 
   private mutating func add(_ name: String, _ labels: [String], _ help: String, _ values: [[String]: Double]) {

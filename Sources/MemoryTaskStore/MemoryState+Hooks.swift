@@ -125,6 +125,15 @@ extension MemoryState {
     }
     return !queueHooks.contains { $0.key != queue && $0.value == event.url }
   }
+
+  func waitingHooks() -> [HookBacklog] {
+    Dictionary(grouping: hooks.filter(\.isOpen).map(\.delivery), by: \.event.host).map { host, deliveries in
+      HookBacklog(
+        host: host, events: deliveries.count,
+        age: .microseconds(deliveries.map { now.microseconds - $0.createdAt.microseconds }.max() ?? 0),
+        error: deliveries.filter { $0.error != nil }.min { $0.attempt < $1.attempt }?.error)
+    }
+  }
 }
 
 extension HookEvent {
@@ -166,4 +175,6 @@ extension MemoryStore {
   package func setQueueHook(_ queue: String, to url: String?) async throws {
     transaction { $0.setQueueHook(queue, to: url) }
   }
+
+  package func waitingHooks() async throws -> [HookBacklog] { transaction { $0.waitingHooks() } }
 }

@@ -45,6 +45,7 @@ extension MemoryState {
     }
     gauges.events = outbox.reduce(0) { $0 + $1.events.count }
     if let first = outbox.first { gauges.eventAge = .microseconds(now.microseconds - first.at.microseconds) }
+    gauges.add(waitingHooks())
     return gauges
   }
 }

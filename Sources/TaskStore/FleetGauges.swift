@@ -27,7 +27,7 @@ package struct FleetGauges: Hashable, Sendable {
     case worker
   }
 
-  /// Each count of what waits of one queue and kind, and of what waits for its time, is at most this.
+  /// Each count of what waits of one queue and kind, for its time, and for the web hooks at one host, is at most this.
   package static let limit = 10_000
 
   /// All tasks but the succeeded ones.
@@ -40,10 +40,14 @@ package struct FleetGauges: Hashable, Sendable {
   /// Events that wait to be published, and how long the oldest does.
   package var events: Int
   package var eventAge: Duration
+  /// Events that wait for web hooks, and how long the oldest does.
+  package var hooks: Int
+  package var hookAge: Duration
 
   package init(
     tasks: [TaskState: [Key: Int]] = [:], runnable: [Key: Int] = [:], held: [Hold: Int] = [:],
-    oldestRunnable: [String: Duration] = [:], events: Int = 0, eventAge: Duration = .zero
+    oldestRunnable: [String: Duration] = [:], events: Int = 0, eventAge: Duration = .zero,
+    hooks: Int = 0, hookAge: Duration = .zero
   ) {
     self.tasks = tasks
     self.runnable = runnable
@@ -51,6 +55,13 @@ package struct FleetGauges: Hashable, Sendable {
     self.oldestRunnable = oldestRunnable
     self.events = events
     self.eventAge = eventAge
+    self.hooks = hooks
+    self.hookAge = hookAge
+  }
+
+  package mutating func add(_ waiting: [HookBacklog]) {
+    hooks = waiting.reduce(0) { $0 + $1.events }
+    hookAge = waiting.map(\.age).max() ?? .zero
   }
 }
 

@@ -54,6 +54,24 @@ package struct HookDelivery: Hashable, Sendable {
   }
 }
 
+/// What waits for the web hooks at one host.
+package struct HookBacklog: Hashable, Sendable {
+  package var host: String
+  /// At most ``FleetGauges/limit``.
+  package var events: Int
+  /// How long the oldest of these waits.
+  package var age: Duration
+  /// Why one of these could not be delivered, if that was tried.
+  package var error: String?
+
+  package init(host: String, events: Int, age: Duration, error: String? = nil) {
+    self.host = host
+    self.events = events
+    self.age = age
+    self.error = error
+  }
+}
+
 /// The part of the store that keeps the events of web hooks until they are delivered, each at least once, and those of a
 /// task one after the other.
 ///

@@ -118,6 +118,8 @@ package protocol FleetReader: Sendable {
   /// name.
   func limits() async throws -> [LimitUse]
   func backlog() async throws -> Backlog
+  /// What waits for web hooks, by host.
+  func waitingHooks() async throws -> [HookBacklog]
   /// Tasks per effective state.
   func counts() async throws -> [TaskState: Int]
   /// Describes every violation of "each task is in exactly one place, and counters equal rows"; empty if there is none.

@@ -82,7 +82,8 @@ package actor Worker {
     cleaner = Cleaner(
       loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log,
       patience: settings.cleanUpLimit)
-    courier = HookCourier(loop: loop, store: parts.store, keeper: keeper, sender: parts.hooks, log: log)
+    courier = HookCourier(
+      loop: loop, store: parts.store, keeper: keeper, sender: parts.hooks, metrics: metrics, log: log)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)

@@ -14,6 +14,7 @@ private struct Unauditable: FleetReader {
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }
   func limits() async throws -> [LimitUse] { try await inner.limits() }
   func backlog() async throws -> Backlog { try await inner.backlog() }
+  func waitingHooks() async throws -> [HookBacklog] { try await inner.waitingHooks() }
   func counts() async throws -> [TaskState: Int] { try await inner.counts() }
   func audit() async throws -> [String] { throw StoreError.unavailable("no answer") }
 }
@@ -121,25 +122,44 @@ private struct Unauditable: FleetReader {
     #expect(FleetDoctor.events(.seconds(61), []).status == .warning)
   }
 
+  @Test("the hosts whose web hooks take no events are told, the worst first")
+  func hostsThatTakeNoEventsAreTold() {
+    func host(_ name: String, _ events: Int, _ seconds: Int, _ error: String? = nil) -> HookBacklog {
+      HookBacklog(host: name, events: events, age: .seconds(seconds), error: error)
+    }
+    #expect(FleetDoctor.hooks([host("a.example", 3, 60, "status 500")], []).status == .ok)
+    let hosts = [
+      host("a.example", 1, 61), host("b.example", 10_000, 7200, "status 500"), host("c.example", 5, 240),
+      host("d.example", 2, 120), host("e.example", 2, 10),
+    ]
+    let finding = FleetDoctor.hooks(hosts, [Self.worker()])
+    #expect(finding.status == .warning && finding.advice?.contains("notify") == true)
+    #expect(
+      finding.message == """
+        at least 10000 events wait for web hooks at b.example for 2 h 0 min: status 500; \
+        5 events wait for web hooks at c.example for 4 min; 2 events wait for web hooks at d.example for 2 min; 1 more host
+        """)
+  }
+
   @Test("the doctor reads the fleet's state from its store")
   func theFleetIsReadThroughItsStore() async throws {
     let store = MemoryStore()
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
     let findings = try await FleetDoctor(store: store, topicPrefix: "a.", audits: true).examine()
     // No worker is live. This is the finding; the task's other needs are not reported.
-    #expect(findings.map(\.check) == ["fleet", "workers", "events", "limits", "audit"])
-    #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok])
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "limits", "audit"])
+    #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok, .ok])
     try await store.bind(topicPrefix: "b.")
     let other = try await FleetDoctor(store: store, topicPrefix: "a.", audits: false).examine()[0]
     #expect(other.status == .misconfigured)
     #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
     let unknown = try await FleetDoctor(store: store, topicPrefix: nil, audits: false).examine()
-    #expect(unknown.map(\.check) == ["workers", "events", "limits"], "there is nothing to compare with")
+    #expect(unknown.map(\.check) == ["workers", "events", "web hooks", "limits"], "there is nothing to compare with")
   }
 
   @Test("an audit that fails is a finding, and the others are told") func anAuditThatFailsIsAFinding() async throws {
     let findings = try await FleetDoctor(store: Unauditable(), topicPrefix: "a.", audits: true).examine()
-    #expect(findings.map(\.check) == ["fleet", "workers", "events", "limits", "audit"])
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "limits", "audit"])
     #expect(findings.last?.status == .failed && findings.last?.message.contains("no answer") == true)
   }
 

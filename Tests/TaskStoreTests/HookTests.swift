@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test("very many that wait go to the new URL")
+  @Test("very many that wait go to the new URL, and what waits is counted by its host, to a limit")
   func many() async throws {
     try await withPostgresStore { store, pool in
       let spec = TaskSpec.noop(queue: "a")
@@ -186,6 +186,8 @@ import Testing
         select task_id, n, url, host, type, event, now() + n % 100 * interval '1 s', now() - interval '1 h'
           from hook_delivery, generate_series(2, 25000) n
         """)
+      let waiting = try await store.waitingHooks()
+      #expect(waiting.map(\.events) == [FleetGauges.limit] && (waiting.first?.age ?? .zero) >= .seconds(3600))
       func count(_ url: String) async throws -> Int64? {
         try await pool.query("select count(*) from hook_delivery where url = $1", .text(url)).first?.int64(0)
       }
@@ -193,7 +195,7 @@ import Testing
       #expect(try await count(Self.wrong + "/right") == 25_000)
       #expect(try await store.queueHooks() == ["a": Self.wrong + "/right"])
       try await store.setQueueHook("a", to: nil)
-      #expect(try await store.undeliveredHooks(of: spec.id) == [])
+      #expect(try await store.waitingHooks() == [])
     }
   }
 
@@ -226,7 +228,28 @@ import Testing
         }
         try await group.waitForAll()
       }
-      #expect(try await store.undeliveredHooks(of: spec.id).allSatisfy { $0.event.url == Self.right })
+      #expect(try await store.waitingHooks().map(\.host) == ["2001:db8::1"])
+    }
+  }
+
+  @Test("what waits is told by its host, with the last error", arguments: StoreKind.allCases)
+  func waiting(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      #expect(try await fixture.store.waitingHooks() == [])
+      let (first, second) = (UniqueID.random(), UniqueID.random())
+      let events = [Self.event(first, 1), Self.event(first, 2), Self.event(second, 1)]
+      try await fixture.store.addHooks(events + [Self.event(.random(), 1, host: "b.example")])
+      _ = try await Self.claim(fixture, worker)
+      try await fixture.store.postponeHook(first, sequence: 1, after: .zero, error: "former")
+      _ = try await Self.claim(fixture, worker)
+      try await fixture.store.postponeHook(second, sequence: 1, after: .seconds(60), error: "last")
+      let waiting = try await fixture.store.waitingHooks().sorted { $0.host < $1.host }
+      #expect(waiting.map(\.host) == ["a.example", "b.example"] && waiting.map(\.events) == [3, 1])
+      #expect(waiting.map(\.error) == ["last", nil] && waiting.allSatisfy { $0.age >= .zero })
+      try await fixture.store.giveUpHook(second, sequence: 1, error: "gone")
+      let gauges = try await fixture.store.gauges()
+      #expect(gauges.hooks == 3 && gauges.hookAge > .zero)
     }
   }
 }

@@ -1,7 +1,9 @@
+import Glibc
 import HTTPServer
 import MemoryTaskStore
 import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TestKit
@@ -180,8 +182,32 @@ import TransferEngine
       try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
       let left = try await bench.store.undeliveredHooks(of: spec.id)
       #expect(left.first?.gaveUpAt != nil && left.first?.error == "the receiver answered 410 Gone")
+      let metrics = String(decoding: await bench.worker.metricsSnapshot().bytes, as: UTF8.self)
+      #expect(metrics.contains("\nreelhaul_hooks_given_up_total 1\n"))
     }
     #expect(receiver.posts.map(\.sequence) == [1, 2, 3])
+    await sender.close()
+    await receiver.stop()
+  }
+
+  @Test("that a host takes no events is told once, and that it takes them again, without the URL")
+  func outage() async throws {
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+    let log = Logger(level: .notice, format: .json, descriptor: file.raw)
+    let receiver = try await HookReceiver { _, count in HTTPResponse(count > 2 ? 200 : 500) }
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender, log: log)
+    try await bench.run {
+      bench.submit((0..<2).map { _ in Self.task("http://127.0.0.1:\(receiver.port)/path?key=hush") })
+      try await eventually("all is posted") { receiver.posts.count { $0.type == "reelhaul.task.succeeded" } == 2 }
+    }
+    log.close()
+    let text = String(decoding: try file.contents(), as: UTF8.self)
+    let lines = text.split(separator: "\n").filter { $0.contains("the web hooks at a host") }
+    #expect(lines.count == 2 && lines.allSatisfy { $0.contains(#""host":"127.0.0.1""#) }, "\(lines)")
+    #expect(lines.first?.contains("the receiver answered 500") == true && lines.first?.contains("warning") == true)
+    #expect(!text.contains("hush") && !text.contains("/path"))
     await sender.close()
     await receiver.stop()
   }

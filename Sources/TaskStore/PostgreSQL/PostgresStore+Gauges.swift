@@ -46,6 +46,7 @@ extension PostgresStore {
       let events = try await pool.query(Self.events, .int32(most))
       gauges.events = Int(try events.only.int64(try events.columns["events"]))
       gauges.eventAge = .microseconds(max(0, try events.only[try events.columns["age"]]?.int64() ?? 0))
+      gauges.add(try await waitingHooks())
       return gauges
     }
   }

@@ -71,6 +71,19 @@ extension PostgresStore {
     }
   }
 
+  package func waitingHooks() async throws -> [HookBacklog] {
+    try await call {
+      let rows = try await pool.query(HookQueries.waiting, .int32(Int32(FleetGauges.limit)))
+      let (host, events) = (try rows.columns["host"], try rows.columns["events"])
+      let (age, error) = (try rows.columns["age"], try rows.columns["error"])
+      return try rows.map { row in
+        HookBacklog(
+          host: try row.text(host), events: Int(try row.int64(events)),
+          age: .microseconds(max(0, try row.int64(age))), error: try row[error]?.text())
+      }
+    }
+  }
+
   private func delivery(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> HookDelivery {
     let (id, sequence, type) = (try columns["task_id"], try columns["sequence"], try columns["type"])
     let (url, host, event) = (try columns["url"], try columns["host"], try columns["event"])
@@ -100,5 +113,9 @@ private enum HookQueries {
   static let undelivered = PostgresStatement(
     "select \(columns) from hook_delivery where task_id = $1 order by sequence limit 100")
   static let queues = PostgresStatement("select queue, url from queue_hook")
+  static let waiting = PostgresStatement(
+    """
+    select host, events, (extract(epoch from now() - since) * 1000000)::bigint age, error from waiting_hooks($1)
+    """)
   static let setQueue = PostgresStatement("select set_queue_hook($1, $2)", writes: true)
 }

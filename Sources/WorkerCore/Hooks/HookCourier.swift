@@ -14,9 +14,13 @@ actor HookCourier {
   private let store: any HookStore
   private let keeper: LeaseKeeper
   private let sender: (any HookSending)?
+  private let metrics: WorkerMetrics
   private let log: Logger
   private let wakeup: Wakeup
+  /// Of the store.
   private var outage = Outage()
+  /// Of hosts that do not take events.
+  private var outages: [String: Outage] = [:]
   /// How many are under way, by host.
   private var hosts: [String: Int] = [:]
 
@@ -25,15 +29,21 @@ actor HookCourier {
   private static let mostOfHost = 4
   /// Places for the first delivery of a host.
   private static let kept = 4
+  /// Of so many hosts it remembers that they fail.
+  private static let mostOutages = 1000
   private static let source = "/reelhaul"
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  init(loop: EventLoop, store: any HookStore, keeper: LeaseKeeper, sender: (any HookSending)?, log: Logger) {
+  init(
+    loop: EventLoop, store: any HookStore, keeper: LeaseKeeper, sender: (any HookSending)?, metrics: WorkerMetrics,
+    log: Logger
+  ) {
     self.loop = loop
     self.store = store
     self.keeper = keeper
     self.sender = sender
+    self.metrics = metrics
     self.log = log
     wakeup = Wakeup(loop: loop)
   }
@@ -78,6 +88,7 @@ actor HookCourier {
         url: event.url, id: event.id.description,
         body: event.cloudEvent(source: Self.source, createdAt: delivery.createdAt)))
     if !Task.isCancelled {
+      note(outcome, of: event.host)
       do {
         try await record(outcome, of: delivery)
       } catch {
@@ -103,6 +114,23 @@ actor HookCourier {
           "error": .text(reason),
         ])
       try await store.giveUpHook(event.taskID, sequence: event.sequence, error: reason)
+      metrics.gaveUpHook()
+    }
+  }
+
+  private func note(_ outcome: HookOutcome, of host: String) {
+    switch outcome {
+    case .delivered:
+      if outages.removeValue(forKey: host) != nil {
+        log.notice("the web hooks at a host take events again", ["host": .text(host)])
+      }
+    case .failed(let reason, _):
+      if outages[host] == nil, outages.count >= Self.mostOutages { outages = [:] }
+      log.log(
+        outages[host, default: Outage()].failed(), "the web hooks at a host do not take events",
+        ["host": .text(host), "error": .text(reason)])
+    // The host works, and does not want this one.
+    case .refused: break
     }
   }
 

@@ -62,6 +62,8 @@ package final class WorkerMetrics: Sendable {
   private let fencedWrites = CountedMetric.counter(
     "reelhaul_fenced_writes_total", MetricLabel("cause", Fence.self),
     help: "Checkpoints and ends of runs that were refused, because the run no longer owned its task.")
+  private let hooksGivenUp = CountedMetric.counter(
+    "reelhaul_hooks_given_up_total", help: "Events that were not delivered to their web hook, and are not tried again.")
   /// When the oldest command was written that is being applied, in milliseconds since 1970; 0 where there is none.
   private let oldestCommand = Atomic<Int64>(0)
 
@@ -111,6 +113,8 @@ package final class WorkerMetrics: Sendable {
   func refused(_ fence: Fence) { fencedWrites.add(1, fence.rawValue) }
 
   func leaseLost(_ cause: LeaseEnd) { leasesLost.add(1, cause.rawValue) }
+
+  func gaveUpHook() { hooksGivenUp.add(1) }
 
   /// Counts how long tasks were ready before their first start. Others that start are not known to have been ready
   /// since a certain time.
@@ -163,7 +167,7 @@ package final class WorkerMetrics: Sendable {
   // MARK: Reading
 
   func write(to text: inout MetricsSnapshot, now: Int64) {
-    text.add(wait, run, settled, failures, claims, settlements, leasesLost, fencedWrites, commands)
+    text.add(wait, run, settled, failures, claims, settlements, leasesLost, fencedWrites, hooksGivenUp, commands)
     let oldest = oldestCommand.load(ordering: .relaxed)
     text.add(
       "reelhaul_ingest_oldest_age_seconds", oldest == 0 ? 0 : max(0, Double(now - oldest) / 1000),

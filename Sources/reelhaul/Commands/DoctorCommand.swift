@@ -10,7 +10,7 @@ extension Subcommand {
       name: "doctor", summary: "Check everything the fleet needs, and give advice",
       discussion: """
         Checks the broker, topics, waiting commands, database, its clock, schema and fleet, workers, storage, settings and their files, \
-        events, limits and open files. Changes nothing. Storage and settings are those of a worker in this environment.
+        events, web hooks, limits and open files. Changes nothing. Storage and settings are those of a worker in this environment.
         """,
       options: [.audit, .json, .storage, .caFile, .credentials] + OptionSpec.producing,
       examples: [

@@ -3,10 +3,13 @@ import TaskCore
 import TaskStore
 import WorkerOptions
 
-/// Checks the fleet through its store: the workers, tasks that no worker can run, and events that are not published.
+/// Checks the fleet through its store: the workers, tasks that no worker can run, and events that are not published or
+/// not delivered to web hooks.
 struct FleetDoctor {
   /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)
+  /// Of so many hosts it tells what their web hooks do not take.
+  private static let mostHookHosts = 3
 
   let store: any FleetReader
   /// Nil if the configured prefix is invalid.
@@ -17,6 +20,7 @@ struct FleetDoctor {
   func examine() async throws -> [Finding] {
     async let workers = store.workers()
     async let waiting = store.backlog()
+    async let hooks = store.waitingHooks()
     async let uses = store.limits()
     async let prefix = store.topicPrefix()
     let (live, backlog, limits) = (try await workers.filter(\.isLive), try await waiting, try await uses)
@@ -26,7 +30,7 @@ struct FleetDoctor {
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)
-      + [Self.events(backlog.eventAge, live), Self.limits(limits)] + audit
+      + [Self.events(backlog.eventAge, live), Self.hooks(try await hooks, live), Self.limits(limits)] + audit
   }
 
   static func fleet(_ recorded: String?, configured: String) -> Finding {
@@ -102,6 +106,26 @@ struct FleetDoctor {
       advice: live.isEmpty
         ? "They are published once a worker runs."
         : "Check in the workers' logs whether they reach Kafka. No event is lost.")
+  }
+
+  static func hooks(_ waiting: [HookBacklog], _ live: [WorkerDocument]) -> Finding {
+    let late = waiting.filter { $0.age > eventPatience }.sorted { ($1.age, $0.host) < ($0.age, $1.host) }
+    guard !late.isEmpty else { return Finding("web hooks", .ok, "no event waits for long") }
+    var texts = late.prefix(mostHookHosts).map { host in
+      let count = "\(host.events < FleetGauges.limit ? "" : "at least ")\(host.events)"
+      return "\(count) \(host.events == 1 ? "event waits" : "events wait") for web hooks at \(host.host) for "
+        + DurationText.brief(host.age) + (host.error.map { ": \($0)" } ?? "")
+    }
+    let more = late.count - texts.count
+    if more > 0 { texts.append("\(more) more \(more == 1 ? "host" : "hosts")") }
+    return Finding(
+      "web hooks", .warning, texts.joined(separator: "; "),
+      advice: live.isEmpty
+        ? "They are posted once a worker runs."
+        : """
+        Mend the receiver, or change the web hook of its queue ('PUT /v1/queues/NAME/notify'). Events are tried for three \
+        days; 'reelhaul show TASK' tells those of a task.
+        """)
   }
 
   static func limits(_ limits: [LimitUse]) -> Finding {

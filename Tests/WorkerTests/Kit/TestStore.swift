@@ -306,6 +306,8 @@ final class TestStore: TaskStore {
 
   func backlog() async throws -> Backlog { try await inner.backlog() }
 
+  func waitingHooks() async throws -> [HookBacklog] { try await inner.waitingHooks() }
+
   func counts() async throws -> [TaskState: Int] { try await inner.counts() }
 
   func gauges() async throws -> FleetGauges { try await inner.gauges() }
