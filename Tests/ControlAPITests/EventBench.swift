@@ -4,6 +4,7 @@ import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulPostgres
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TestKit
@@ -41,7 +42,7 @@ struct EventBench: Sendable {
 
   /// Serves while `body` runs, which gets the port.
   func serving(
-    _ change: (inout EventHub.Settings, inout HTTPServer.Settings) -> Void = { _, _ in },
+    _ change: (inout EventHub.Settings, inout HTTPServer.Settings) -> Void = { _, _ in }, log: Logger? = nil,
     _ body: @escaping @Sendable (Int, HTTPServer) async throws -> Void
   ) async throws {
     let loop = EventLoop(name: "events")
@@ -51,7 +52,7 @@ struct EventBench: Sendable {
     try await PostgresPool.with(.patient(url: try await TestPostgres.shared.database()), size: 2) {
       [settings, server] pool in
       _ = try await Schema.migrator(pool).apply()
-      let hub = EventHub(loop: loop, kafka: kafka, topics: topics, settings: settings)
+      let hub = EventHub(loop: loop, kafka: kafka, topics: topics, settings: settings, log: log)
       let api = ControlAPI(
         store: PostgresStore(pool: pool), send: { _ in }, loop: loop, version: "1", events: hub)
       let http = HTTPServer(loop: loop, settings: server, handler: api)

@@ -1,7 +1,10 @@
+import CReelhaulKafka
+import Glibc
 import HTTPServer
 import LocalFleet
 import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TestKit
 import Testing
@@ -69,6 +72,59 @@ extension EventsTests {
       }
     }
     await broker.close()
+  }
+
+  @Test("an outage of Kafka is told to clients and to the log, and its end; then everything is told") func outage()
+    async throws
+  {
+    let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
+    defer { rd_kafka_destroy(client) }
+    let cluster = try #require(rd_kafka_mock_cluster_new(client, 1))
+    defer { rd_kafka_mock_cluster_destroy(cluster) }
+    let topics = TopicPlan()
+    for topic in [topics.events, topics.progress] { rd_kafka_mock_topic_create(cluster, topic, 3, 1) }
+    let kafka = try KafkaConfiguration(bootstrap: String(cString: rd_kafka_mock_cluster_bootstraps(cluster)))
+    let directory = try TemporaryDirectory(prefix: "outage")
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+    let log = Logger(level: .notice, format: .json, descriptor: file.raw)
+    nonisolated(unsafe) let broker = cluster
+    try await EventBench.run(kafka, topics) { bench in
+      try await bench.serving(log: log) { port, _ in
+        let id = UniqueID.random()
+        let client = try EventClient(port)
+        client.receive { $0.last?.name == "ready" }
+        rd_kafka_mock_broker_set_down(broker, 1)
+        #expect(client.receive { $0.contains { $0.name == "trouble" } }.contains { $0.name == "trouble" })
+        // Who comes meanwhile hears of it, too.
+        let other = try EventClient(port)
+        #expect(other.receive { $0.contains { $0.name == "trouble" } }.contains { $0.name == "trouble" })
+        rd_kafka_mock_broker_set_up(broker, 1)
+        for one in [client, other] {
+          #expect(one.receive { $0.contains { $0.name == "ready" } }.contains { $0.name == "ready" })
+        }
+        try await bench.publish(id, 1...1)
+        #expect(client.receive(id, 1).contains { $0.key == "\(id) 1" })
+        #expect(client.events.count { $0.name == "trouble" } == 1)
+      }
+    }
+    log.close()
+    let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+    #expect(lines.count == 2, "\(lines)")
+    #expect(lines.first?.contains("Kafka cannot be reached") == true)
+    #expect(lines.last?.contains("Kafka can be reached again") == true)
+  }
+
+  @Test("Kafka is silent once no answer came for 5 s, and no longer with the next one") func silence() {
+    let begin = BootInstant.now
+    let away = KafkaNotice.error(KafkaError(code: .timedOut, message: "nobody answers"))
+    var silence = KafkaSilence(since: begin)
+    func note(_ notice: KafkaNotice, _ seconds: Int64) -> Bool { silence.note(notice, at: begin + .seconds(seconds)) }
+    #expect(!note(.answered, 1) && !note(away, 2) && !note(away, 6) && silence.cause == nil)
+    #expect(note(away, 7) && silence.cause?.code == .timedOut)
+    // What goes on is told once.
+    #expect(!note(away, 8) && !note(.missing([]), 9) && silence.cause != nil)
+    #expect(note(.answered, 10) && silence.cause == nil)
+    #expect(!note(.answered, 11) && !note(away, 16) && note(away, 17))
   }
 
   @Test("the history of a task is found after partitions were added", .enabled(if: TestKafka.isAvailable))

@@ -1,5 +1,6 @@
 import ReelhaulKafka
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 
 /// Reads the topic `events` once for all clients, from the first one on until a while after the last one has gone.
@@ -42,14 +43,15 @@ package actor EventHub {
   nonisolated let topics: TopicPlan
   nonisolated let settings: Settings
   private let kafka: KafkaConfiguration
+  private let log: Logger?
   /// Nil until the topic was opened for the first time since there were no clients.
   private var ring: EventRing?
   /// What reads the topic, or read it last.
   private var reader: KafkaReader?
   /// Where each partition ended when it was opened. A new client gets nothing older.
   private var liveFrom: [Int64] = []
-  /// Whether the topic cannot be read at present.
-  private(set) var isCut = false
+  /// Why the topic cannot be read at present.
+  private var trouble: (any Error)?
   private var clients: [ObjectIdentifier: Client] = [:]
   private var reading = Work()
   private var sampling = Work()
@@ -61,6 +63,8 @@ package actor EventHub {
   private var isAnew = false
   /// By partition, where the next record is after some that are gone.
   private let gaps = Lock<[Int32: Int64]>([:])
+  /// Of the reader of the events.
+  private let silence = Lock(KafkaSilence())
 
   /// What is known of tasks whose samples pass.
   private var traits: [UniqueID: TaskTraits] = [:]
@@ -71,11 +75,14 @@ package actor EventHub {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  package init(loop: EventLoop, kafka: KafkaConfiguration, topics: TopicPlan, settings: Settings = Settings()) {
+  package init(
+    loop: EventLoop, kafka: KafkaConfiguration, topics: TopicPlan, settings: Settings = Settings(), log: Logger? = nil
+  ) {
     self.loop = loop
     self.kafka = kafka
     self.topics = topics
     self.settings = settings
+    self.log = log
   }
 
   // MARK: Clients
@@ -132,6 +139,9 @@ package actor EventHub {
     guard let ring, ring.covers(cursor) else { return nil }
     return EventFeed.Place(cursor: cursor, number: ring.first)
   }
+
+  /// Whether the topic cannot be read at present.
+  var isCut: Bool { trouble != nil }
 
   /// Whether the topic was made anew since the next event had this number.
   func wasMadeAnew(since number: Int) -> Bool { number < ring?.origin ?? 0 }
@@ -227,8 +237,7 @@ package actor EventHub {
     while !Task.isCancelled {
       do {
         let reader = try await openEvents()
-        isCut = false
-        wakeAll()
+        set(nil)
         do {
           while let records = try await reader.next(), !Task.isCancelled {
             backoff.reset()
@@ -241,18 +250,30 @@ package actor EventHub {
         await reader.close()
       } catch {
         guard !Task.isCancelled else { return }
-        isCut = true
-        wakeAll()
+        set(error)
         try? await loop.sleep(for: backoff.next())
       }
     }
   }
 
+  private func set(_ trouble: (any Error)?) {
+    let (wasAway, isAway) = (self.trouble is KafkaError, trouble is KafkaError)
+    if isAway, !wasAway { log?.warning("Kafka cannot be reached", ["error": .text(trouble.map { "\($0)" } ?? "")]) }
+    if wasAway, !isAway { log?.notice("Kafka can be reached again") }
+    self.trouble = trouble
+    wakeAll()
+  }
+
   /// Goes on where it ended before, or begins with a topic that was made anew.
   private func openEvents() async throws -> KafkaReader {
     var kafka = kafka
-    kafka.observer = { [gaps] in
-      if case .gap(let partition, _, let found) = $0 { gaps.withLock { $0[partition.partition] = found } }
+    // The former reader may have ended in silence.
+    silence.withLock { $0 = KafkaSilence() }
+    kafka.observer = { [self] notice in
+      if case .gap(let partition, _, let found) = notice { gaps.withLock { $0[partition.partition] = found } }
+      guard silence.withLock({ $0.note(notice) }) else { return }
+      // What holds by then, in whatever order these come.
+      loop.task { [self] in await set(silence.withLock { $0.cause }) }
     }
     let former = isAnew ? nil : ring?.ends
     // Gaps of a former topic, or before what was in memory, say nothing.

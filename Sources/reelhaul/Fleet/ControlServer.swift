@@ -20,7 +20,7 @@ enum ControlServer {
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
-    let events = EventHub(loop: loop, kafka: kafka, topics: topics)
+    let events = EventHub(loop: loop, kafka: kafka, topics: topics, log: log)
     let letters = try DeadLetterReader(kafka, topicPrefix: topics.prefix)
     let handler = ControlAPI(
       store: store, send: { try await client.send($0) }, loop: loop, version: Program.version,
