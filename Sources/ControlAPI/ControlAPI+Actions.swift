@@ -14,14 +14,16 @@ extension ControlAPI {
       summary: """
         Sends a command to a task: pause, resume, cancel, retry, remove (with `files`, whether its file goes too), \
         prioritize (with `priority`). The answer comes once Kafka has it; the fleet applies it soon after. With \
-        `If-Match` and the entity tag of the task, it is sent only if nothing has happened to the task since.
+        `If-Match` and the entity tag of the task, it is sent only if nothing has happened to the task since. With \
+        `Idempotency-Key`, the same request is the same command.
         """,
       needs: .write, isPerQueue: true, segments: ["id": .id, "action": .text(values: ControlAction.names)],
       query: Waiting.fields,
       headers: [
         .init(
           name: "If-Match", help: "The entity tag of the task, or `*`: sent only if nothing has happened to it since.",
-          schema: .text(pattern: "^[!-~]+$", length: 1...255))
+          schema: .text(pattern: "^[!-~]+$", length: 1...255)),
+        IdempotencyKeys.field("the same key with the same body is the same command"),
       ], accepts: [json], takes: .actionBody, example: "{}",
       answers: [200, 202, 404, 409, 412], gives: .sentCommand
     ) { api, call in try await api.act(call) }
@@ -34,15 +36,25 @@ extension ControlAPI {
     guard EntityTag.matches(call.request.headers["if-match"], sequence: shown.task.sequence) else {
       throw HTTPError(412, "the task has changed since: read it again")
     }
-    let command = Command.Control(id: .make(), taskID: shown.task.spec.id, action: action, actor: call.principal.actor)
-    try await send([.control(command)])
+    let task = shown.task.spec.id
+    let key = try IdempotencyKeys.key(of: call.request)
+    // Another action, or one with another body, is another command.
+    let id = key.map { key in
+      let body = String(decoding: call.request.body, as: UTF8.self)
+      return IdempotencyKeys.id("\(key) \(action.name) \(task) \(body)", of: call.principal)
+    }
+    let command = Command.Control(id: id ?? .make(), taskID: task, action: action, actor: call.principal.actor)
+    try await deliver(.control(command), isRepeatable: id != nil)
     guard case .applied(let end) = waiting else { return Self.sent(command, nil) }
     switch try await Waiting.poll(until: end, on: loop, { try await outcomes.value(command.id) }) {
     case nil: return Self.sent(command, nil)
     case .applied: return Self.sent(command, "applied")
     case .refused(let code, let reason):
       var problem = HTTPProblem(409, reason, code: ProblemCode.refused.rawValue)
-      problem.members = [("reason", code), ("command", "\(command.id)")]
+      problem.members = { json in
+        json.member("reason", code)
+        json.member("command", command.id)
+      }
       throw problem
     }
   }

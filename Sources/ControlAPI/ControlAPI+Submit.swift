@@ -1,6 +1,7 @@
 import HTTPServer
 import ReelhaulClient
 import ReelhaulCodec
+import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -15,7 +16,8 @@ extension ControlAPI {
       method: "POST", path: "/v1/tasks",
       summary: """
         Submits one task, or with JSON lines many. The answer comes once Kafka has them. With `Idempotency-Key`, the same \
-        key is the same task, and must come with the same body.
+        key is the same task, and must come with the same body. If Kafka does not confirm them in time, the problem (504) \
+        has their ids: sent again with these, or as they were if they had ids or a key of their own, they are made once.
         """,
       needs: .write, isPerQueue: true, query: Waiting.fields,
       headers: [IdempotencyKeys.field("the same key is the same task")], accepts: [json, lines], takes: .submission,
@@ -31,8 +33,12 @@ extension ControlAPI {
     let waiting = Waiting(call.query)
     let id = try IdempotencyKeys.key(of: call.request).map { IdempotencyKeys.id($0, of: call.principal) }
     var command: Command
+    var isRepeatable = true
     do throws(Rejection) {
-      command = try CommandDecoder.decode(line: call.request.body) { id ?? .make() }
+      command = try CommandDecoder.decode(line: call.request.body) {
+        isRepeatable = id != nil
+        return id ?? .make()
+      }
     } catch {
       throw HTTPError(422, error.reason, code: error.code.problem.rawValue)
     }
@@ -52,7 +58,7 @@ extension ControlAPI {
     } else if case .applied = waiting {
       isKnown = try await shown.value(spec.id) != nil
     }
-    try await send([command])
+    try await deliver(command, isRepeatable: isRepeatable)
     var outcome: String?
     if case .applied(let end) = waiting,
       let stored = try await Waiting.poll(until: end, on: loop, { try await stored(spec.id) })
@@ -114,8 +120,14 @@ extension ControlAPI {
     let number: Int
     /// The id that follows from the request's key, which the line has if it tells none; nil without a key.
     var idOfKey: UniqueID?
+    /// Whether it has the same id whenever its request is sent.
+    var isRepeatable: Bool
     var command: Result<Command, Rejection>
+    /// Why Kafka may not have it.
+    var loss: KafkaError?
     var outcome: String?
+
+    var isRight: Bool { if case .success = command { true } else { false } }
   }
 
   /// `{"results": [{"line": 1, "id": …} or {"line": 2, "error": …}]}`; the right lines are sent although others are wrong.
@@ -125,13 +137,14 @@ extension ControlAPI {
     let key = try IdempotencyKeys.key(of: call.request)
     var lines = try Self.read(call.request.body, key: key, call)
     guard !lines.isEmpty else { throw HTTPError(422, "the body has no lines") }
-    let places = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
+    let places = lines.indices.filter { lines[$0].isRight }
     let commands = try places.map { try lines[$0].command.get() }
     for (place, problem) in zip(places, try await lack(commands, for: call.principal)) {
       guard let problem else { continue }
       lines[place].command = .failure(Rejection(.invalidField, problem.message))
     }
     let sent = lines.compactMap { try? $0.command.get() }
+    var hasSent = false
     if !sent.isEmpty {
       // A line with an id of its own is compared with nothing: it has its result.
       let ids = Set(lines.compactMap(\.idOfKey))
@@ -142,16 +155,39 @@ extension ControlAPI {
         try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body)
       }
       let before = waiting == .sent ? [] : try await present(sent)
-      try await send(sent)
+      try await deliver(&lines)
+      hasSent = lines.contains(where: \.isRight)
       if case .applied(let end) = waiting {
         try await settle(&lines, known: before, until: end)
         refuse(try await others(among: ofKey), in: &lines)
       }
     }
-    let isSettled = lines.allSatisfy { line in
-      if line.outcome != nil { true } else if case .failure = line.command { true } else { false }
+    let isSettled = lines.allSatisfy { $0.outcome != nil || !$0.isRight }
+    return HTTPResponse(
+      !hasSent ? 422 : isSettled ? 200 : 202, type: Self.json,
+      JSONWriter.write(capacity: lines.count * 64) { json in json.object { Self.write(lines, to: &$0) } })
+  }
+
+  /// Sends the right lines. What is too large for Kafka is a wrong one. Throws ``Unsent`` if it may not have others.
+  private func deliver(_ lines: inout [Line]) async throws {
+    let places = lines.indices.filter { lines[$0].isRight }
+    do {
+      try await send(places.map { try lines[$0].command.get() })
+    } catch let error as ReelhaulClientError {
+      // Also those that Kafka has would be done twice.
+      let isRepeatable = places.allSatisfy { lines[$0].isRepeatable }
+      for (index, cause) in error.causes {
+        if cause.code == .messageTooLarge {
+          lines[places[index]].command = .failure(Rejection(.tooLarge, Unsent.tooLarge))
+        } else {
+          lines[places[index]].loss = cause
+        }
+      }
+      let losses = lines.compactMap(\.loss)
+      // Some may have arrived if not all were refused.
+      guard let cause = losses.first(where: { !$0.isRefusal }) ?? losses.first else { return }
+      throw Unsent(cause: cause, isRepeatable: isRepeatable) { [lines] in Self.write(lines, to: &$0) }
     }
-    return HTTPResponse(sent.isEmpty ? 422 : isSettled ? 200 : 202, type: Self.json, Self.encode(lines))
   }
 
   private static func read(_ body: [UInt8], key: String?, _ call: Route.Call) throws(HTTPError) -> [Line] {
@@ -169,8 +205,12 @@ extension ControlAPI {
         throw HTTPError(413, "there are more than \(Self.mostLines) lines: send them in several requests")
       }
       let idOfKey = key.map { IdempotencyKeys.id("\($0) line \(number)", of: principal) }
+      var isRepeatable = true
       let command = Result { () throws(Rejection) -> Command in
-        let command = try CommandDecoder.decode(line: Array(line)) { idOfKey ?? ids.make() }
+        let command = try CommandDecoder.decode(line: Array(line)) {
+          isRepeatable = idOfKey != nil
+          return idOfKey ?? ids.make()
+        }
         switch command {
         case .submit(var spec):
           if spec.traceparent == nil { spec.trace = call.trace }
@@ -181,7 +221,7 @@ extension ControlAPI {
           return .control(control)
         }
       }
-      lines.append(Line(number: number, idOfKey: idOfKey, command: command))
+      lines.append(Line(number: number, idOfKey: idOfKey, isRepeatable: isRepeatable, command: command))
     }
     return lines
   }
@@ -217,7 +257,7 @@ extension ControlAPI {
 
   /// Waits until all lines are applied or refused, or the time is over.
   private func settle(_ lines: inout [Line], known: Set<UniqueID>, until end: BootInstant) async throws {
-    var open = lines.indices.filter { if case .success = lines[$0].command { true } else { false } }
+    var open = lines.indices.filter { lines[$0].isRight }
     _ = try await Waiting.poll(until: end, on: loop) { () -> Bool? in
       let commands = try open.map { try lines[$0].command.get() }
       let controls = commands.compactMap { if case .control(let control) = $0 { control.id } else { nil } }
@@ -240,30 +280,30 @@ extension ControlAPI {
           }
         }
       }
-      open = open.filter { place in
-        if case .failure = lines[place].command { false } else { lines[place].outcome == nil }
-      }
+      open = open.filter { lines[$0].isRight && lines[$0].outcome == nil }
       return open.isEmpty ? true : nil
     }
   }
 
-  private static func encode(_ lines: [Line]) -> [UInt8] {
-    JSONWriter.write(capacity: lines.count * 64) { json in
-      json.object { json in
-        json.name("results")
-        json.array { json in
-          for line in lines {
-            json.object { json in
-              json.member("line", line.number)
-              switch line.command {
-              case .success(let command):
-                json.member("id", command.taskID)
-                json.member("outcome", line.outcome)
-              case .failure(let rejection):
-                json.member("code", rejection.code.rawValue)
-                json.member("error", rejection.reason)
-              }
+  private static func write(_ lines: [Line], to json: inout JSONWriter) {
+    json.name("results")
+    json.array { json in
+      for line in lines {
+        json.object { json in
+          json.member("line", line.number)
+          switch line.command {
+          case .success(let command):
+            guard let loss = line.loss else {
+              json.member("id", command.taskID)
+              return json.member("outcome", line.outcome)
             }
+            json.members(idsOf: command)
+            json.member("code", ProblemCode.unavailable.rawValue)
+            json.member(
+              "error", loss.isRefusal ? "Kafka refuses it" : "Kafka did not confirm it in time, and may still have it")
+          case .failure(let rejection):
+            json.member("code", rejection.code.rawValue)
+            json.member("error", rejection.reason)
           }
         }
       }

@@ -1,5 +1,4 @@
 import HTTPServer
-import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
@@ -65,21 +64,24 @@ struct Exchange: Sendable {
       var response = HTTPResponse.problem(429, "there are too many requests: send the next one later")
       response.headers["Retry-After"] = "\(max(1, Int(error.wait.milliseconds + 999) / 1000))"
       return response
-    // They may still arrive, so this must not look as if nothing had happened.
-    case let error as ReelhaulClientError: return unavailable("Kafka did not confirm the commands", error, status: 504)
-    case let error as KafkaError: return unavailable("Kafka cannot be read", error)
+    case let error as Unsent:
+      return unavailable(error.problem, error.cause, asksForRepetition: error.asksForRepetition)
+    case let error as KafkaError: return unavailable(HTTPProblem(503, "Kafka cannot be read"), error)
     case let error as StoreError where error.storesNothing && !isRead:
-      return unavailable("the change cannot be stored", error)
+      return unavailable(HTTPProblem(503, "the change cannot be stored"), error)
     case is CancellationError: return .problem(503, "the request was canceled")
-    default: return unavailable("the state of the fleet cannot be read", error)
+    default: return unavailable(HTTPProblem(503, "the state of the fleet cannot be read"), error)
     }
   }
 
   /// The error names addresses within the network. Where tokens are needed, only the log has it.
-  private func unavailable(_ detail: String, _ error: any Error, status: Int = 503) -> HTTPResponse {
-    api.log?.warning("a request cannot be answered", ["request": .text(id), "error": .text("\(detail): \(error)")])
-    var response = HTTPResponse.problem(status, api.settings.requiresTokens ? detail : "\(detail): \(error)")
-    response.headers["Retry-After"] = "2"
+  private func unavailable(_ problem: HTTPProblem, _ error: any Error, asksForRepetition: Bool = true) -> HTTPResponse {
+    let whole = "\(problem.detail): \(error)"
+    api.log?.warning("a request cannot be answered", ["request": .text(id), "error": .text(whole)])
+    var problem = problem
+    if !api.settings.requiresTokens { problem.detail = whole }
+    var response = HTTPResponse(problem)
+    if asksForRepetition { response.headers["Retry-After"] = "2" }
     return response
   }
 

@@ -38,7 +38,7 @@ final class IdempotencyKeys: Sendable {
     return key
   }
 
-  /// The id of the task that a principal's key stands for.
+  /// The id of the task or command that a principal's key stands for.
   static func id(_ key: String, of principal: Principal) -> UniqueID {
     // Keys of different tokens do not meet, and nobody can compute, and take, the ids of another token's keys. Where none
     // is needed, all keys are one principal's.

@@ -78,5 +78,7 @@ extension JSONSchema {
         .must("detail", text("What is wrong, for people.")),
         .may("requestId", text("The `X-Request-Id` of the request.")),
         .may("reason", text("Why a command was refused, as a word: `illegal_transition`, `unknown_task`, …")),
+        .may("id", text("Of what Kafka did not confirm: the task.")), .may("command", text("The id of the command.")),
+        .may("results", lineResults),
       ], "Problem details, RFC 9457."))
 }

@@ -11,12 +11,11 @@ package struct PendingCommands: Sendable {
   /// Returns when all in-sync replicas have the commands. The error names the commands that were not acknowledged.
   package func acknowledged() async throws(ReelhaulClientError) {
     let deliveries = await pending.value()
-    let failures = deliveries.failures
-    guard let first = failures.first else { return }
-    do throws(KafkaError) {
-      _ = try deliveries[first].get()
-    } catch {
-      throw ReelhaulClientError(error, failures: failures)
+    var causes: [Int: KafkaError] = [:]
+    for index in deliveries.failures {
+      if case .failure(let error) = deliveries[index] { causes[index] = error }
     }
+    guard let first = causes.min(by: { $0.key < $1.key }) else { return }
+    throw ReelhaulClientError(first.value, causes: causes)
   }
 }

@@ -3,21 +3,22 @@ import ReelhaulKafka
 /// Why commands did not reach the fleet's topic.
 public struct ReelhaulClientError: Error, Hashable, Sendable, CustomStringConvertible {
   /// librdkafka's name of the cause, such as `_MSG_TIMED_OUT`. The set is bounded.
-  public let name: String
-  public let description: String
+  public var name: String { cause.name }
+  public var description: String { cause.description }
   /// The same call may succeed later.
-  public let isRetryable: Bool
+  public var isRetryable: Bool { cause.isRetriable }
   /// The client will never work again. Make a new one.
-  public let isFatal: Bool
+  public var isFatal: Bool { cause.isFatal }
   /// Indices of the commands that were not acknowledged. They may still have arrived. Sending them again with
   /// the same ids is safe.
-  public let failures: [Int]
+  public var failures: [Int] { causes.keys.sorted() }
+  /// Of the first one, if commands were not acknowledged.
+  package let cause: KafkaError
+  /// By the index of a command, why it was not acknowledged.
+  package let causes: [Int: KafkaError]
 
-  init(_ error: KafkaError, failures: [Int] = []) {
-    name = error.name
-    description = error.description
-    isRetryable = error.isRetriable
-    isFatal = error.isFatal
-    self.failures = failures
+  init(_ cause: KafkaError, causes: [Int: KafkaError] = [:]) {
+    self.cause = cause
+    self.causes = causes
   }
 }

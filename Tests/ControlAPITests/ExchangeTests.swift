@@ -115,11 +115,106 @@ import Testing
       let other = APIBench(
         store: bench.store, pool: bench.pool, loop: bench.loop,
         ahead: { _ in throw ReelhaulClientError(KafkaError(code: .timedOut, message: "nobody answers")) })
-      for (path, body) in [("/v1/tasks/\(id)/actions/pause", "{}"), ("/v1/tasks", Self.task)] {
-        let answer = await other.ask("POST", path, body)
-        #expect(answer.status == 504 && answer.headers["retry-after"] != nil, "\(answer)")
-        #expect(answer.body.contains(#""code":"unavailable""#) && answer.body.contains("did not confirm"), "\(answer)")
+      let own = #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/"}"#
+      for (path, body, isSafe) in [
+        ("/v1/tasks/\(id)/actions/pause", "{}", false), ("/v1/tasks", Self.task, false), ("/v1/tasks", own, true),
+      ] {
+        for key in [nil, "k\(body.count)"] {
+          let answer = await other.ask("POST", path, body, key.map { ["Idempotency-Key": $0] } ?? [:])
+          // Whoever sends it again without an id does it twice.
+          #expect(answer.status == 504, "\(answer)")
+          #expect((answer.headers["retry-after"] != nil) == (isSafe || key != nil), "\(answer)")
+          #expect(answer.body.contains(#""code":"unavailable""#), "\(answer)")
+          #expect(answer.body.contains("did not confirm"), "\(answer)")
+          let sent = try #require(other.sent.withLock { $0.last })
+          #expect(answer.body.contains(#""id":"\#(sent.taskID)""#), "\(answer)")
+          if case .control(let control) = sent { #expect(answer.body.contains(#""command":"\#(control.id)""#)) }
+        }
       }
+    }
+  }
+
+  /// Kafka's answers to lines, by their index.
+  private static func failing(_ causes: [Int: KafkaError.Code]) -> @Sendable ([Command]) throws -> [Command] {
+    { _ in
+      let errors = causes.mapValues { KafkaError(code: $0, message: "no") }
+      guard let first = errors.min(by: { $0.key < $1.key }) else { return [] }
+      throw ReelhaulClientError(first.value, causes: errors)
+    }
+  }
+
+  @Test("each line has its result although Kafka does not confirm, or refuses, some of them") func failingLines()
+    async throws
+  {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      let own = UniqueID.make()
+      let pause = UniqueID.make()
+      let lines = [
+        #"{"id": "\#(own)", "kind": "noop", "source": "noop://a/"}"#, "nonsense",
+        #"{"command": "pause", "id": "\#(pause)", "taskId": "\#(id)"}"#, Self.task,
+      ]
+      func ask(
+        _ causes: [Int: KafkaError.Code], _ lines: some Sequence<String>, _ headers: [String: String] = [:]
+      ) async -> (status: Int, results: [Substring], isRepeatable: Bool, body: String) {
+        let other = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, ahead: Self.failing(causes))
+        let body = lines.joined(separator: "\n")
+        let answer = await other.ask("POST", "/v1/tasks", body, headers, type: "application/x-ndjson")
+        let results = answer.body.split(separator: #"{"line":"#).dropFirst()
+        return (answer.status, Array(results), answer.headers["retry-after"] != nil, answer.body)
+      }
+      // The wrong line is not sent.
+      let open = await ask([1: .timedOut], lines)
+      #expect(open.status == 504 && !open.isRepeatable && open.results.count == 4, "\(open)")
+      #expect(open.body.contains(#""status":504,"detail":"Kafka did not confirm"#), "\(open)")
+      #expect(open.results[0].hasPrefix(#"1,"id":"\#(own)"}"#) && open.results[1].contains(#""code":"malformed_json""#))
+      #expect(open.results[2].hasPrefix(#"3,"id":"\#(id)","command":"\#(pause)","code":"unavailable","error":""#))
+      #expect(!open.results[3].contains("error") && open.results[3].contains(#""id":""#))
+      // Every line has an id of its own, or one of the key.
+      #expect(await ask([1: .timedOut], lines.prefix(3)).isRepeatable)
+      #expect(await ask([1: .timedOut], lines, ["Idempotency-Key": "a"]).isRepeatable)
+      let large = await ask([0: .messageTooLarge], lines)
+      #expect(large.status == 202 && large.results[0].contains(#""code":"too_large""#), "\(large)")
+      #expect(!large.results[2].contains("error") && !large.results[3].contains("error"), "\(large)")
+      #expect(await ask([0: .messageTooLarge], lines.prefix(1)).status == 422)
+      let both = await ask([0: .messageTooLarge, 2: .timedOut], lines, ["Idempotency-Key": "b"])
+      #expect(both.status == 504 && both.results[0].contains("too_large") && both.results[3].contains("unavailable"))
+      let refused = await ask([0: .forbidden, 1: .forbidden, 2: .forbidden], lines, ["Idempotency-Key": "c"])
+      #expect(refused.status == 503 && !refused.isRepeatable, "\(refused)")
+    }
+  }
+
+  @Test("what Kafka refuses is not asked for again") func refused() async throws {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      for (code, status, word) in [
+        (KafkaError.Code.messageTooLarge, 413, "too_large"), (.forbidden, 503, "unavailable"),
+      ] {
+        let other = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, ahead: Self.failing([0: code]))
+        for (path, body) in [("/v1/tasks/\(id)/actions/pause", "{}"), ("/v1/tasks", Self.task)] {
+          let answer = await other.ask("POST", path, body, ["Idempotency-Key": "\(status)"])
+          #expect(answer.status == status && answer.headers["retry-after"] == nil, "\(answer)")
+          #expect(answer.body.contains(#""code":"\#(word)""#), "\(answer)")
+        }
+      }
+    }
+  }
+
+  @Test("an action that is sent again with its key is one command") func keysOfActions() async throws {
+    try await APIBench.run { bench in
+      let id = try await bench.add(to: "default")
+      func prioritize(_ priority: Int, _ key: String) async -> Int {
+        let path = "/v1/tasks/\(id)/actions/prioritize?wait=applied"
+        return await bench.ask("POST", path, #"{"priority": \#(priority)}"#, ["Idempotency-Key": key]).status
+      }
+      for (priority, key) in [(1, "a"), (1, "a"), (2, "a"), (1, "b"), (1, "a")] {
+        #expect(await prioritize(priority, key) == 200)
+      }
+      let commands = bench.sent.withLock { $0.map(\.id) }
+      #expect(Set(commands).count == 3 && commands[0] == commands[1] && commands[0] == commands[4])
+      let task = try await bench.store.task(id)
+      #expect(task?.sequence == 4 && task?.spec.priority == 1, "\(String(describing: task))")
+      #expect(await prioritize(1, "a b") == 422)
     }
   }
 
@@ -254,4 +349,9 @@ import Testing
       }
     }
   }
+}
+
+extension KafkaError.Code {
+  /// Of a topic to which the client may not write.
+  fileprivate static let forbidden = Self(rawValue: 29)
 }

@@ -59,6 +59,18 @@ import Testing
     await client.close()
   }
 
+  @Test("an error says of each command why it did not arrive") func saysWhy() async throws {
+    let broker = try DevelopmentBroker(topics: [TopicSpec(name: "reelhaul.commands", partitions: 1)])
+    let client = try ReelhaulClient.connect(bootstrap: broker.bootstrap, properties: ["message.max.bytes": "2000"])
+    let sources = ["", String(repeating: "x", count: 3000), ""]
+    let tasks = sources.map { TaskSpec(id: .make(), kind: .noop, source: $0) }
+    let error = await #expect(throws: ReelhaulClientError.self) { try await client.submit(tasks) }
+    #expect(error?.failures == [1] && error?.causes[1]?.code == .messageTooLarge)
+    #expect(error?.name == "MSG_SIZE_TOO_LARGE" && error?.isRetryable == false)
+    await client.close()
+    await broker.close()
+  }
+
   @Test("a property that librdkafka does not know is refused")
   func refusesAPropertyThatDoesNotExist() {
     #expect(throws: ReelhaulClientError.self) {

@@ -132,7 +132,7 @@ export function open(_, view) {
       while (to < lines.length && to - from < LINES && size + lines[to].length < BYTES) { size += 4 * lines[to].length; to += 1; }
       to = Math.max(to, from + 1);
       try {
-        const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key}-${from}` } }).catch((problem) => problem.body?.results ? problem.body : Promise.reject(problem));
+        const told = await post("v1/tasks", lines.slice(from, to).join("\n"), { type: "application/x-ndjson", headers: { "Idempotency-Key": `${sent.key}-${from}` } }).catch((problem) => problem.status === 422 && problem.body.results ? problem.body : Promise.reject(problem));
         for (const one of told.results) one.error ? outcome.wrong.push({ line: from + one.line, error: one.error, text: lines[from + one.line - 1] }) : outcome.ids.push(one.id);
       } catch (problem) {
         outcome.problem = problem.message;

@@ -53,7 +53,7 @@ extension ControlAPI {
       } catch {
         throw HTTPError(422, error.reason, code: error.code.problem.rawValue)
       }
-      try await api.send([command])
+      try await api.deliver(command, isRepeatable: true)
       try await api.store.mark(letter.mark, .replayed, actor: call.principal.actor)
       return HTTPResponse(
         202, type: json,

@@ -63,7 +63,9 @@ struct OpenAPI {
         json.name("\(status)")
         json.object { json in
           json.member("description", HTTPResponse.reason(of: status))
-          writeHeaders([401: ["WWW-Authenticate"], 405: ["Allow"], 429: ["Retry-After"]][status] ?? [], to: &json)
+          let again = ["Retry-After"]
+          let headers = [401: ["WWW-Authenticate"], 405: ["Allow"], 429: again, 503: again, 504: again]
+          writeHeaders(headers[status] ?? [], to: &json)
           writeContent([(Self.problem, .problem)], to: &json)
         }
       }

@@ -109,16 +109,13 @@ extension JSONSchema {
     "Submitted",
     .object([.must("id", id), .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"]))]))
 
-  static let submittedLines = named(
-    "SubmittedLines",
+  static let submittedLines = named("SubmittedLines", .object([.must("results", lineResults)]))
+
+  static let lineResults = list(
     .object([
-      .must(
-        "results",
-        list(
-          .object([
-            .must("line", integer("From 1.", 1...)), .may("id", id), .may("code", text()), .may("error", text()),
-            .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])),
-          ])))
+      .must("line", integer("From 1.", 1...)), .may("id", id), .may("code", text()), .may("error", text()),
+      .may("command", text("The id of a command that Kafka did not confirm.")),
+      .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])),
     ]))
 
   static let actionBody = named(

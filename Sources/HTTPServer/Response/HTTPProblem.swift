@@ -9,8 +9,8 @@ package struct HTTPProblem: Error, Sendable {
   /// A word for programs.
   package var code: String?
   package var requestID: String?
-  /// Further members with texts.
-  package var members: [(name: String, value: String)] = []
+  /// Writes further members.
+  package var members: @Sendable (inout JSONWriter) -> Void = { _ in }
 
   package init(_ status: Int, _ detail: String, code: String? = nil) {
     self.status = status
@@ -27,10 +27,7 @@ package struct HTTPProblem: Error, Sendable {
         json.member("status", status)
         json.member("detail", detail)
         json.member("requestId", requestID)
-        for member in members {
-          json.name(member.name)
-          json.string(member.value)
-        }
+        members(&json)
       }
     }
   }
