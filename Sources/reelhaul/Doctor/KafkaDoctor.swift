@@ -54,7 +54,7 @@ struct KafkaDoctor {
   /// Whether commands wait to be applied. If some do, it looks again after a while, because commands that are being
   /// applied are no problem.
   private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
-    do {
+    do throws(KafkaError) {
       let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
       var positions = [try await observer.position()]
       if positions[0].unread > 0 {
@@ -63,7 +63,7 @@ struct KafkaDoctor {
       }
       return Self.commands(positions)
     } catch {
-      return Finding("commands", .skipped, "the number of waiting commands cannot be read: \(error)")
+      return Self.unread("commands", "the number of waiting commands", error)
     }
   }
 
@@ -86,7 +86,7 @@ struct KafkaDoctor {
 
   /// How the topics' settings differ from the plan. Empty if they do not, or if the broker does not report them.
   private func settings(_ plan: [TopicSpec], _ admin: KafkaAdmin) async -> [Finding] {
-    do {
+    do throws(KafkaError) {
       let differences = try await admin.differences(plan).filter { $0.setting != "partitions" }
       guard !differences.isEmpty else { return [] }
       return [
@@ -95,8 +95,17 @@ struct KafkaDoctor {
           advice: "Set them as planned with kafka-configs.sh --alter, unless the difference is intended.")
       ]
     } catch {
-      return [Finding("topics", .skipped, "their settings cannot be read: \(error)")]
+      return [Self.unread("topics", "their settings", error)]
     }
+  }
+
+  /// For what could not be read. Only a refusal says nothing of the cluster, whose brokers may answer and yet serve
+  /// nothing.
+  static func unread(_ check: String, _ what: String, _ error: KafkaError) -> Finding {
+    Finding(
+      check, error.isRefusal ? .skipped : error.isRetriable ? .unreachable : .failed,
+      "\(what) cannot be read: \(error)",
+      advice: error.isRetriable ? "Check that enough of the cluster's brokers run." : nil)
   }
 
   private func topics(_ plan: [TopicSpec], _ metadata: ClusterMetadata) -> Finding {
