@@ -90,6 +90,13 @@ package struct KafkaError: Error, Hashable, Sendable {
       RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
     ].map { Code($0) })
 
+  /// Kafka does not distinguish a topic that is not there from one that the user may not see.
+  static func missing(_ topic: String) -> KafkaError {
+    KafkaError(
+      code: Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
+      message: "there is no topic \(topic), or this user may not see it", isRetriable: false)
+  }
+
   static func closed(_ what: String) -> KafkaError {
     KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
   }

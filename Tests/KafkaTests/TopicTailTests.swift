@@ -26,7 +26,9 @@ import Testing
       #expect(try await tail.records([0: 3..<3], bytes: 3).isEmpty)
       await tail.close()
       let none = try TopicTail(configuration, topic: "nothing")
-      #expect(try await none.bounds().isEmpty)
+      let error = await #expect(throws: KafkaError.self) { try await none.bounds() }
+      #expect(error?.message == "there is no topic nothing, or this user may not see it")
+      #expect(error?.isRetriable == false, "it is told at once")
       await none.close()
       await producer.close()
     }

@@ -34,7 +34,10 @@ struct AdminOperations: Sendable {
       let cluster = try ask()
       // Not all brokers know new topics at once.
       guard missing.allSatisfy({ cluster.topics[$0.name] != nil }) else {
-        throw KafkaError(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "new topics")
+        throw KafkaError(
+          code: KafkaError.Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
+          message: "the new topics cannot be seen: this user may lack the right to describe them",
+          isRetriable: !(start + patience).hasPassed)
       }
       return try self.differences(plan, cluster)
     }

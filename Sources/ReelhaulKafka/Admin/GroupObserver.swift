@@ -31,30 +31,17 @@ package final class GroupObserver: Sendable {
 
   /// Whether the group has an offset in every partition: so each of them was read by a member, at least once.
   package func hasEveryPartition() async throws(KafkaError) -> Bool {
-    try await look { [self] () throws(KafkaError) in
+    try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
       let (partitions, committed) = try offsets()
       return !partitions.isEmpty && committed.count == partitions.count
     }
   }
 
   package func position() async throws(KafkaError) -> Position {
-    try await look { [self] () throws(KafkaError) in try lookOnce() }
+    try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in try positionNow() }
   }
 
   private var handle: KafkaHandle { client.handle }
-
-  /// Tries again while partitions move, as those of a new topic do.
-  private func look<Result: Sendable>(
-    _ once: @escaping @Sendable () throws(KafkaError) -> Result
-  ) async throws(KafkaError) -> Result {
-    try await client.run { [self] () throws(KafkaError) in
-      let deadline = BootInstant.now + .milliseconds(milliseconds)
-      return try handle.retrying(until: deadline) { () throws(KafkaError) in
-        defer { handle.drain() }
-        return try once()
-      }
-    }
-  }
 
   /// The partitions of the topic, and the offsets that the group has committed there.
   private func offsets() throws(KafkaError) -> (partitions: [TopicPartition], committed: [TopicPartition: Int64]) {
@@ -66,7 +53,7 @@ package final class GroupObserver: Sendable {
     return (partitions, list.offsets)
   }
 
-  private func lookOnce() throws(KafkaError) -> Position {
+  private func positionNow() throws(KafkaError) -> Position {
     let (partitions, committed) = try offsets()
     let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
     let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)

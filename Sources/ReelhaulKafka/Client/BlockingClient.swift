@@ -31,6 +31,26 @@ final class BlockingClient: Sendable {
     }
   }
 
+  /// The same, again and again while partitions move, as those of a new topic do. The error names what keeps the
+  /// cluster from answering.
+  func run<Result: Sendable>(
+    retryingFor milliseconds: Int32, _ body: @escaping @Sendable () throws(KafkaError) -> Result
+  ) async throws(KafkaError) -> Result {
+    try await run { [handle] () throws(KafkaError) in
+      let deadline = BootInstant.now + .milliseconds(milliseconds)
+      do throws(KafkaError) {
+        let result = try handle.retrying(until: deadline) { () throws(KafkaError) in
+          defer { handle.drain() }
+          return try body()
+        }
+        handle.recovered()
+        return result
+      } catch {
+        throw error.because(of: handle.trouble)
+      }
+    }
+  }
+
   func close() async {
     await end()?.ended()
   }

@@ -25,19 +25,17 @@ package final class TopicTail: Sendable {
     milliseconds = Int32(clamping: timeout.milliseconds)
   }
 
-  /// The offsets that each partition has; empty if the topic does not exist.
+  /// The offsets that each partition has.
   package func bounds() async throws(KafkaError) -> [Int32: Range<Int64>] {
-    try await client.run { [self] () throws(KafkaError) in
-      let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
-      return try client.handle.retrying(until: deadline) { () throws(KafkaError) in
-        defer { client.handle.drain() }
-        return try boundsNow()
-      }
-    }
+    try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in try boundsNow() }
   }
 
   private func boundsNow() throws(KafkaError) -> [Int32: Range<Int64>] {
-    let count = try ClusterMetadata.ask(client.handle.raw, milliseconds: milliseconds).topics[topic] ?? 0
+    let cluster = try ClusterMetadata.ask(client.handle.raw, milliseconds: milliseconds)
+    guard let count = cluster.topics[topic] else {
+      guard cluster.unsure.contains(topic) else { throw .missing(topic) }
+      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, topic)
+    }
     let partitions = (0..<Int32(count)).map { TopicPartition(topic, $0) }
     let starts = try client.handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
     let ends = try client.handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
@@ -95,10 +93,13 @@ package final class TopicTail: Sendable {
         if let error = handle.observe(event) { throw error }
         continue
       }
+      var failure: KafkaError?
       event.forEachMessage { message in
-        guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR, let range = left[message.pointee.partition],
-          message.pointee.offset >= range.lowerBound
-        else { return }
+        guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
+          failure = KafkaError(message.pointee.err, "read \(topic)")
+          return
+        }
+        guard let range = left[message.pointee.partition], message.pointee.offset >= range.lowerBound else { return }
         let record = copier.copy(message)
         let next = record.offset + 1
         left[record.partition] = next < range.upperBound ? next..<range.upperBound : nil
@@ -111,6 +112,7 @@ package final class TopicTail: Sendable {
               key: record.key, value: cut, headers: record.headers),
             size: record.value?.count ?? 0))
       }
+      if let failure, failure.isRefusal { throw failure }
     }
     return records
   }

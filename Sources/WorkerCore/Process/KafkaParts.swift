@@ -104,7 +104,8 @@ extension Logger {
       notice("all topics exist in Kafka again")
     case .missing(let topics):
       warning(
-        "Kafka lacks topics: create them with 'reelhaul migrate'", ["topics": .text(topics.joined(separator: ", "))])
+        "Kafka lacks topics, or this user may not see them: create them with 'reelhaul migrate', or grant the right",
+        ["topics": .text(topics.joined(separator: ", "))])
     case .assigned(let partitions):
       info("partitions assigned", ["count": .integer(partitions.count)])
     case .revoked(let partitions, let lost):

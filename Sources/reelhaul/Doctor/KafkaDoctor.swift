@@ -112,8 +112,8 @@ struct KafkaDoctor {
     let missing = plan.filter { metadata.topics[$0.name] == nil }.map(\.name)
     guard missing.isEmpty else {
       return Finding(
-        "topics", .failed, "missing: \(missing.joined(separator: ", "))", advice: "Create them with 'reelhaul migrate'."
-      )
+        "topics", .failed, "missing, or hidden from this user: \(missing.joined(separator: ", "))",
+        advice: "Create them with 'reelhaul migrate', or grant this user the right to describe them.")
     }
     let few = plan.filter { metadata.topics[$0.name, default: 0] < $0.partitions }
     guard few.isEmpty else {

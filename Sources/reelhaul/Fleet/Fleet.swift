@@ -59,11 +59,11 @@ enum Fleet {
   /// Returns once Kafka has the commands.
   static func send(_ commands: [Command], _ context: Context) async throws {
     let client = try client(context.arguments)
-    do {
+    do throws(ReelhaulClientError) {
       try await client.send(commands)
     } catch {
       await client.close(within: .zero)
-      throw await missingTopic(context.arguments) ?? error
+      throw error.isRetryable ? await missingTopic(context.arguments) ?? error : error
     }
     await client.close()
   }
@@ -77,8 +77,8 @@ enum Fleet {
     await admin.close()
     guard let present, present[topic] == nil else { return nil }
     return CommandFailure(
-      .unreachable, "Kafka has no topic \(topic)",
-      hint: "Create it with 'reelhaul migrate', or correct \(OptionSpec.topicPrefix.setting).")
+      .unreachable, "Kafka has no topic \(topic), or this user may not see it",
+      hint: "Create it with 'reelhaul migrate', grant a right to it, or correct \(OptionSpec.topicPrefix.setting).")
   }
 
   static func withStore<Result: Sendable>(
