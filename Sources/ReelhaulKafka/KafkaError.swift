@@ -19,6 +19,8 @@ package struct KafkaError: Error, Hashable, Sendable {
     /// Another producer with the same `transactional.id` has started.
     package static let fenced = Code(RD_KAFKA_RESP_ERR__FENCED)
     package static let fatal = Code(RD_KAFKA_RESP_ERR__FATAL)
+    /// A transaction cannot be committed, because a message of it was not delivered.
+    static let inconsistent = Code(RD_KAFKA_RESP_ERR__INCONSISTENT)
     static let none = Code(RD_KAFKA_RESP_ERR_NO_ERROR)
   }
 

@@ -5,7 +5,16 @@ import ReelhaulSystem
 /// ``drop()``.
 // @unchecked: only one caller at a time uses it.
 final class TransactionalClient: @unchecked Sendable {
+  /// What librdkafka's error of a transaction does not say, as the thread learns it.
+  private struct Causes {
+    /// Of the present transaction's first message that was not delivered.
+    var undelivered: KafkaError?
+    /// Of the whole client.
+    var trouble: KafkaError?
+  }
+
   private let handle: KafkaHandle
+  private let causes: Lock<Causes>
   private let stopper: StoppableHandle
   /// Handles the delivery reports, for which a commit waits.
   private let thread: PollThread
@@ -22,14 +31,33 @@ final class TransactionalClient: @unchecked Sendable {
         "message.timeout.ms": timeout, "socket.timeout.ms": timeout,
       ])
     let stopper = StoppableHandle(handle)
+    let causes = Lock(Causes())
     self.handle = handle
+    self.causes = causes
     self.stopper = stopper
     topics = TopicHandles(client: handle.raw)
     thread = PollThread(name: "kafka-transactions") {
       while !stopper.isStopping {
-        if let event = handle.poll(milliseconds: 1000) { _ = handle.observe(event) }
+        if let event = handle.poll(milliseconds: 1000) { Self.take(event, handle, causes) }
       }
       handle.destroy()
+    }
+  }
+
+  private static func take(_ event: borrowing KafkaEvent, _ handle: KafkaHandle, _ causes: Lock<Causes>) {
+    var undelivered: KafkaError?
+    if event.type == RD_KAFKA_EVENT_DR {
+      event.forEachMessage { message in
+        guard message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR else { return handle.recovered() }
+        let topic = String(cString: rd_kafka_topic_name(message.pointee.rkt))
+        undelivered = undelivered ?? KafkaError(message.pointee.err, "a message for \(topic) was not acknowledged")
+      }
+    } else {
+      _ = handle.observe(event)
+    }
+    causes.withLock { causes in
+      causes.undelivered = causes.undelivered ?? undelivered
+      causes.trouble = handle.trouble
     }
   }
 
@@ -40,6 +68,7 @@ final class TransactionalClient: @unchecked Sendable {
 
   /// Begins a transaction with the messages.
   func write(_ messages: some Sequence<KafkaMessage>, by deadline: BootInstant) throws(KafkaError) {
+    causes.withLock { $0.undelivered = nil }
     try check(rd_kafka_begin_transaction(handle.raw), "no transaction can begin")
     for message in messages {
       var code = produce(message)
@@ -74,6 +103,17 @@ final class TransactionalClient: @unchecked Sendable {
   }
 
   private func check(_ error: OpaquePointer?, _ context: String) throws(KafkaError) {
-    if let error { throw KafkaError(consuming: error, context) }
+    guard let error else { return }
+    var failure = KafkaError(consuming: error, context)
+    let causes = causes.withLock { $0 }
+    if failure.code == .inconsistent, let undelivered = causes.undelivered {
+      failure = KafkaError(
+        code: undelivered.code, message: "\(context): \(undelivered.message)", isFatal: failure.isFatal,
+        isRetriable: failure.isRetriable)
+    } else if failure.code == .timedOut {
+      // librdkafka's own text is advice for programmers.
+      failure.message = "\(context): Kafka did not answer in time"
+    }
+    throw failure.because(of: causes.trouble)
   }
 }

@@ -87,10 +87,8 @@ package actor Relay {
     let sentAt = BootInstant.now
     let leads = try await store.lead(lease.worker, seconds: seconds)
     planner.led(leads, sentAt: sentAt, now: .now)
-    if !leads {
-      round = PendingEvents()
-      outage.recovered()
-    }
+    // Another worker leads. Whether this one could publish is not known before it leads again.
+    if !leads { round = PendingEvents() }
   }
 
   private func look() async throws {
