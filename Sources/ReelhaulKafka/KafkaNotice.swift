@@ -7,6 +7,8 @@ package enum KafkaNotice: Sendable {
   case error(KafkaError)
   /// The cluster answered a reader, which asks about once a second.
   case answered
+  /// The cluster has not answered a reader for some seconds. It tells so once, until it is ``answered``.
+  case unanswered(KafkaError)
   /// librdkafka's statistics as one JSON object. Only with `statistics.interval.ms`.
   case statistics(json: String)
   case assigned([TopicPartition])

@@ -52,6 +52,22 @@ import Testing
     }
   }
 
+  @Test("a cluster that hangs is told once, within seconds")
+  func tellsOfSilence() async throws {
+    let node = try ScriptedNode()
+    let silences = Lock(0)
+    let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:\(node.port)") { notice in
+      if case .unanswered = notice { silences.withLock { $0 += 1 } }
+    }
+    let reader = try await KafkaReader.open(configuration, topics: ["missing"], from: .end)
+    node.hang()
+    try await eventually("the silence is told") { silences.withLock { $0 } == 1 }
+    try await Task.sleep(for: .seconds(3))
+    #expect(silences.withLock { $0 } == 1)
+    await reader.close()
+    node.close()
+  }
+
   @Test("a topic that is created later is read from its beginning")
   func noticesATopicThatComesLater() async throws {
     try await withDevelopmentBroker(topics: []) { configuration in

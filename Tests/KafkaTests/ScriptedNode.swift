@@ -19,6 +19,7 @@ final class ScriptedNode: Sendable {
     /// The requests in order, except those for versions.
     var asked: [Request] = []
     var topics: [String] = []
+    var isSilent = false
   }
 
   let port: UInt16
@@ -58,12 +59,16 @@ final class ScriptedNode: Sendable {
 
   var asked: [Request] { state.withLock { $0.asked } }
 
+  /// Answers nothing from now on, and keeps its connections, as a node that hangs.
+  func hang() { state.withLock { $0.isSilent = true } }
+
   func close() {
     shutdown(listener, Int32(SHUT_RDWR))
   }
 
   private func serve(_ client: Int32) {
     while let head = receive(4, client), let body = receive(Wire.length(head), client) {
+      guard !state.withLock({ $0.isSilent }) else { continue }
       var request = Wire(body)
       let kind = Request(rawValue: Int16(truncatingIfNeeded: request.int16()))
       let version = request.int16()

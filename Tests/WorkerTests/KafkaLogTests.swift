@@ -32,6 +32,13 @@ import Testing
     #expect(told == ["Kafka cannot be reached", "Kafka can be reached again"])
   }
 
+  @Test("an outage is told once, also if one client reports silence and another dead brokers")
+  func tellsOnceOfSilence() throws {
+    let silent = KafkaNotice.unanswered(KafkaError(code: .timedOut, message: "nobody answers"))
+    #expect(try log([silent, away, .answered]) == ["Kafka cannot be reached", "Kafka can be reached again"])
+    #expect(try log([away, silent, .answered]) == ["Kafka cannot be reached", "Kafka can be reached again"])
+  }
+
   @Test("what comes and goes within a minute is told once")
   func isQuietAboutWhatFlickers() throws {
     let told = try log([away, .answered, away, .answered, away, .answered])

@@ -52,7 +52,7 @@ extension KafkaConfiguration {
       observer(notice)
       switch notice {
       case .error(let error) where error.isFatal: onFatal(error)
-      case .error(let error) where error.isRefusal || error.code == .allBrokersDown:
+      case .error(let error) where error.isRefusal || error.code == .allBrokersDown, .unanswered(let error):
         guard troubles.withLock({ $0.isNews(error) }) else { return }
         log.warning(
           error.isRefusal ? "Kafka refuses this worker" : "Kafka cannot be reached", ["error": .text("\(error)")])
@@ -72,8 +72,10 @@ private struct KafkaTroubles {
 
   /// Whether the reason is a new one, or the last time is a minute ago.
   mutating func isNews(_ error: KafkaError) -> Bool {
-    if let last = told[error.code], .now - last < .seconds(60) { return false }
-    told[error.code] = .now
+    // Clients notice in different ways that nobody answers.
+    let code = error.isRefusal ? error.code : .allBrokersDown
+    if let last = told[code], .now - last < .seconds(60) { return false }
+    told[code] = .now
     if !error.isRefusal { isAway = true }
     return true
   }
@@ -118,7 +120,7 @@ extension Logger {
       info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
-    case .answered, .statistics:
+    case .answered, .unanswered, .statistics:
       break
     }
   }
