@@ -28,6 +28,9 @@ package enum KafkaNotice: Sendable {
   case revoked([TopicPartition], lost: Bool)
   /// Records are missing: the next record should have been `expected`, but it is `found`.
   case gap(TopicPartition, expected: Int64, found: Int64)
+  /// The group has no offsets of these partitions, and their first records are gone: they were dropped, or others have
+  /// read them.
+  case begun([TopicPartition])
 }
 
 package typealias KafkaObserver = @Sendable (KafkaNotice) -> Void

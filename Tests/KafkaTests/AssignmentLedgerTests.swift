@@ -17,6 +17,28 @@ import Testing
     #expect(ledger.receive(partition, 13, logStart: 12) == .accept)
   }
 
+  @Test("where the group's offset is gone from the log, its beginning is read and committed, even without a record")
+  func theBeginningReplacesAnOffsetThatIsGone() {
+    var ledger = AssignmentLedger()
+    let other = TopicPartition("t", 1)
+    let answer = GroupAnswer.Offsets(committed: [partition: 10, other: 10], starts: [partition: 12, other: 10])
+    #expect(answer.gone == [partition: 10])
+    ledger.assign([partition, other], answer)
+    #expect(ledger.positions == [partition: 12, other: 10])
+    #expect(ledger.uncommitted.map(\.next) == [12])
+    #expect(ledger.learn(answer) == [], "it is the same log")
+    ledger.committed(ledger.uncommitted[0])
+    #expect(!ledger.hasUncommitted)
+    #expect(ledger.receive(partition, 12, logStart: 12) == .accept)
+  }
+
+  @Test("a log without an offset of the group has begun if its first records are gone")
+  func aLogHasBegun() {
+    let other = TopicPartition("t", 1)
+    let answer = GroupAnswer.Offsets(absent: [partition, other], starts: [partition: 5, other: 0])
+    #expect(answer.begun == [partition] && answer.gone.isEmpty)
+  }
+
   @Test("the beginning of a partition is committed before anything else if the group has no offset")
   func theGroupKnowsWhatItToldOrWasTold() {
     var ledger = AssignmentLedger()

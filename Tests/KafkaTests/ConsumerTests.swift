@@ -207,9 +207,13 @@ import Testing
       observed.observer = { notice in
         if case .gap(_, let expected, let found) = notice { gaps.withLock { $0.append((expected, found)) } }
       }
+      let observer = try GroupObserver(configuration, group: "g", topic: "t")
+      let position = try await observer.position()
       let late = try KafkaConsumer(observed, group: "g", topics: ["t"])
+      try await eventually("the gap is told before a record is taken") { gaps.withLock { $0.count } == 1 }
       let first = try #require(try await late.next()?.records.first)
       #expect(first.offset > 1)
+      #expect(position == .init(committed: 1, unread: 101 - first.offset, lost: first.offset - 1))
       #expect(gaps.withLock { $0.map(\.expected) } == [1])
       #expect(gaps.withLock { $0.map(\.found) } == [first.offset])
       await late.close()

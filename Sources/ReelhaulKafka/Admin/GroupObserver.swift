@@ -6,12 +6,16 @@ package final class GroupObserver: Sendable {
   package struct Position: Hashable, Sendable {
     /// The number of records that the group has committed, in all partitions.
     package var committed: Int64
-    /// The number of records after those. In a partition without a committed offset, all records count.
+    /// The number of records after those, as far as the logs have them. In a partition without a committed offset, all
+    /// records count.
     package var unread: Int64
+    /// The number of those that are gone from the logs.
+    package var lost: Int64
 
-    package init(committed: Int64 = 0, unread: Int64 = 0) {
+    package init(committed: Int64 = 0, unread: Int64 = 0, lost: Int64 = 0) {
       self.committed = committed
       self.unread = unread
+      self.lost = lost
     }
   }
 
@@ -62,9 +66,10 @@ package final class GroupObserver: Sendable {
     }
     var position = Position()
     for partition in partitions {
-      let next = max(starts[partition] ?? 0, committed[partition] ?? 0)
-      position.committed &+= committed[partition] ?? 0
-      position.unread += max(0, (ends[partition] ?? 0) - next)
+      let (start, next) = (starts[partition] ?? 0, committed[partition] ?? 0)
+      position.committed &+= next
+      position.unread += max(0, (ends[partition] ?? 0) - max(start, next))
+      position.lost += max(0, start - next)
     }
     return position
   }

@@ -35,14 +35,17 @@ struct AssignmentLedger {
   /// All partitions, including those being revoked, for which offsets may still be committed.
   var held: [TopicPartition] { Array(entries.keys) }
 
-  /// `answer`: the group's offsets of these partitions; nil if the group did not answer.
+  /// `answer`: the group's offsets of these partitions; nil if the group did not answer. Where the records behind an
+  /// offset are gone, the log's beginning is read next, and committed, so that nobody notices the gap again.
   mutating func assign(_ partitions: [TopicPartition], _ answer: GroupAnswer.Offsets?) {
     epochs += 1
     for partition in partitions {
       let offset = answer?.committed[partition]
+      let start = answer?.starts[partition]
+      let isGone = answer?.gone[partition] != nil
       entries[partition] = Entry(
-        epoch: epochs, position: ReadPosition(offset), isKnown: offset != nil, told: answer == nil ? nil : offset ?? -1,
-        start: answer?.starts[partition])
+        epoch: epochs, position: ReadPosition(isGone ? start : offset), done: isGone ? start ?? -1 : -1,
+        isKnown: offset != nil, told: answer == nil ? nil : offset ?? -1, start: start)
     }
   }
 

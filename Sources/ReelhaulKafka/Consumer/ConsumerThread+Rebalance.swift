@@ -38,16 +38,21 @@ extension ConsumerThread {
     coming = nil
     var offsets: GroupAnswer.Offsets?
     if case .offsets(let told) = answer { offsets = told }
-    let fresh = PartitionList([])
-    for partition in partitions { fresh.add(partition, offset: offsets?.committed[partition]) }
-    report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     ledger.assign(partitions, offsets)
+    let fresh = PartitionList([])
+    for partition in partitions { fresh.add(partition, offset: ledger.positions[partition]) }
+    report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)
     nextLook = .now
     stalls = StallDetector()
     publishAssignment()
     handle.notice(.assigned(partitions))
+    guard let offsets else { return }
+    for (partition, expected) in offsets.gone {
+      handle.notice(.gap(partition, expected: expected, found: offsets.starts[partition] ?? expected))
+    }
+    if !offsets.begun.isEmpty { handle.notice(.begun(offsets.begun)) }
   }
 
   /// Waits for handed-out records to be committed, within the grace, unless the partitions are already lost.

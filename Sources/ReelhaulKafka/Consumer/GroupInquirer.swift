@@ -21,6 +21,11 @@ enum GroupAnswer: Sendable {
     /// The requested beginnings and ends of logs that could be found out.
     var starts: [TopicPartition: Int64] = [:]
     var ends: [TopicPartition: Int64] = [:]
+
+    /// The offsets of the group behind which records were dropped unread.
+    var gone: [TopicPartition: Int64] { committed.filter { $0.value < starts[$0.key] ?? 0 } }
+    /// The partitions without an offset whose first records are gone.
+    var begun: [TopicPartition] { absent.filter { starts[$0] ?? 0 > 0 } }
   }
 }
 

@@ -96,6 +96,10 @@ extension Logger {
       self.error(
         "records are missing from Kafka: they were dropped before they were read",
         ["partition": .of(partition), "expected": .integer(expected), "found": .integer(found)])
+    case .begun(let partitions):
+      notice(
+        "the first commands are gone from Kafka, and no worker is known to have read them",
+        ["partitions": .integer(partitions.count)])
     case .restarted(let partitions):
       warning(
         "commands were deleted from Kafka: unread ones are lost, and the topic is read from its beginning",

@@ -48,12 +48,12 @@ struct KafkaDoctor {
     guard topics.status != .failed else { return [brokers, topics] }
     async let settings = settings(plan.topics, admin)
     async let commands = commands(plan, configuration)
-    return await [brokers, topics] + settings + [commands]
+    return await [brokers, topics] + settings + commands
   }
 
   /// Whether commands wait to be applied. If some do, it looks again after a while, because commands that are being
   /// applied are no problem.
-  private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> Finding {
+  private func commands(_ plan: TopicPlan, _ configuration: KafkaConfiguration) async -> [Finding] {
     do throws(KafkaError) {
       let observer = try GroupObserver(configuration, group: plan.group, topic: plan.commands)
       var positions = [try await observer.position()]
@@ -63,16 +63,27 @@ struct KafkaDoctor {
       }
       return Self.commands(positions)
     } catch {
-      return Self.unread("commands", "the number of waiting commands", error)
+      return [Self.unread("commands", "the number of waiting commands", error)]
     }
   }
 
   /// `positions` are those of the workers' group, earlier ones first.
-  static func commands(_ positions: [GroupObserver.Position]) -> Finding {
-    guard let last = positions.last, last.unread > 0 else {
-      return Finding("commands", .ok, "all are applied")
+  static func commands(_ positions: [GroupObserver.Position]) -> [Finding] {
+    var findings: [Finding] = []
+    if let lost = positions.last?.lost, lost > 0 {
+      findings.append(
+        Finding(
+          "commands", .warning, "\(lost) were dropped from Kafka, and no worker is known to have read them",
+          advice: "Send again what is missing. Kafka keeps commands for the retention.ms of their topic."))
     }
-    guard last.committed == positions[0].committed else {
+    guard let last = positions.last, last.unread > 0 else {
+      return findings.isEmpty ? [Finding("commands", .ok, "all are applied")] : findings
+    }
+    return findings + [waiting(last, since: positions[0])]
+  }
+
+  private static func waiting(_ last: GroupObserver.Position, since first: GroupObserver.Position) -> Finding {
+    guard last.committed == first.committed else {
       return Finding("commands", .ok, "\(last.unread) wait, and workers apply them")
     }
     return Finding(
