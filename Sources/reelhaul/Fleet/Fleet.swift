@@ -2,6 +2,7 @@ import CommandLineKit
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import WorkerOptions
@@ -12,6 +13,9 @@ enum Fleet {
   private static let postgresPatience: Duration = .seconds(5)
   /// The same for Kafka, in milliseconds. The user's own property overrides it.
   private static let kafkaPatience = "5000"
+  /// How long a command is sent again while the cluster answers: some seconds longer than the 9 s after which a cluster
+  /// replaces a broker that hangs.
+  private static let replacement: Duration = .seconds(12)
 
   static func kafka(_ arguments: Arguments) throws -> KafkaConfiguration {
     try FleetSettings.kafka(arguments, hints: UnknownSettings.sentences(arguments.settings))
@@ -51,32 +55,42 @@ enum Fleet {
   static func patient(
     _ kafka: KafkaConfiguration, for milliseconds: String = kafkaPatience
   ) throws -> KafkaConfiguration {
-    guard kafka.properties["message.timeout.ms"] == nil else { return kafka }
-    let properties = kafka.properties.merging(["message.timeout.ms": milliseconds]) { $1 }
-    return try KafkaConfiguration(bootstrap: kafka.bootstrap, properties: properties)
+    let properties = [
+      "message.timeout.ms": milliseconds,
+      // A broker that hangs accepts connections all the same. Another one is to be tried before the patience ends.
+      "socket.connection.setup.timeout.ms": "3000",
+    ]
+    return try KafkaConfiguration(
+      bootstrap: kafka.bootstrap, properties: properties.merging(kafka.properties) { $1 })
   }
 
-  /// Returns once Kafka has the commands.
+  /// Returns once Kafka has the commands. If they are not acknowledged although the cluster answers, a broker may hang:
+  /// then they are sent again, as a command that comes twice takes effect once.
   static func send(_ commands: [Command], _ context: Context) async throws {
-    let client = try client(context.arguments)
-    do throws(ReelhaulClientError) {
-      try await client.send(commands)
-    } catch {
-      await client.close(within: .zero)
-      throw error.isRetryable ? await missingTopic(context.arguments) ?? error : error
+    let deadline = BootInstant.now + replacement
+    while true {
+      // A new client asks anew which brokers lead.
+      let client = try client(context.arguments)
+      do throws(ReelhaulClientError) {
+        try await client.send(commands)
+        return await client.close()
+      } catch {
+        await client.close(within: .zero)
+        guard error.isRetryable, try await hasTopic(context.arguments), !deadline.hasPassed else { throw error }
+      }
     }
-    await client.close()
   }
 
-  /// A missing topic looks like a missing broker: both only cause waiting. So this asks a broker.
-  private static func missingTopic(_ arguments: Arguments) async -> CommandFailure? {
-    guard let topic = try? FleetSettings.topics(arguments).commands, let kafka = try? kafka(arguments),
-      let admin = try? KafkaAdmin(kafka, timeout: .seconds(2))
-    else { return nil }
+  /// Whether the cluster answers. A missing topic looks like a missing broker, because both only cause waiting: this
+  /// throws if the cluster has no topic for commands.
+  private static func hasTopic(_ arguments: Arguments) async throws -> Bool {
+    let topic = try FleetSettings.topics(arguments).commands
+    let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(2))
     let present = try? await admin.metadata().topics
     await admin.close()
-    guard let present, present[topic] == nil else { return nil }
-    return CommandFailure(
+    guard let present else { return false }
+    guard present[topic] == nil else { return true }
+    throw CommandFailure(
       .unreachable, "Kafka has no topic \(topic), or this user may not see it",
       hint: "Create it with 'reelhaul migrate', grant a right to it, or correct \(OptionSpec.topicPrefix.setting).")
   }
