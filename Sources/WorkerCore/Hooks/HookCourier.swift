@@ -20,7 +20,7 @@ actor HookCourier {
   /// Of the store.
   private var outage = Outage()
   /// Of hosts that do not take events.
-  private var outages: [String: Outage] = [:]
+  private var failing: Set<String> = []
   /// How many are under way, by host.
   private var hosts: [String: Int] = [:]
 
@@ -30,7 +30,7 @@ actor HookCourier {
   /// Places for the first delivery of a host.
   private static let kept = 4
   /// Of so many hosts it remembers that they fail.
-  private static let mostOutages = 1000
+  private static let mostFailing = 1000
   private static let source = "/reelhaul"
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -121,13 +121,13 @@ actor HookCourier {
   private func note(_ outcome: HookOutcome, of host: String) {
     switch outcome {
     case .delivered:
-      if outages.removeValue(forKey: host) != nil {
+      if failing.remove(host) != nil {
         log.notice("the web hooks at a host take events again", ["host": .text(host)])
       }
     case .failed(let reason, _):
-      if outages[host] == nil, outages.count >= Self.mostOutages { outages = [:] }
+      if failing.count >= Self.mostFailing { failing = [] }
       log.log(
-        outages[host, default: Outage()].failed(), "the web hooks at a host do not take events",
+        failing.insert(host).inserted ? .warning : .debug, "the web hooks at a host do not take events",
         ["host": .text(host), "error": .text(reason)])
     // The host works, and does not want this one.
     case .refused: break
