@@ -1,7 +1,6 @@
 import ReelhaulCurl
 import ReelhaulDigest
 import ReelhaulMessages
-import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
 import TestKit
