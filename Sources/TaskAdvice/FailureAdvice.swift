@@ -29,22 +29,29 @@ package enum FailureAdvice {
       return "Submit a new task with --if-exists \(choices), or another \(to); or, once that file is gone, \(retry)."
     case .destinationInvalid:
       return "Submit a new task with another \(to); or, once nothing is in the way there, \(retry)."
-    case .fileTooLarge: return "Submit a new task with \(to) on a larger storage."
+    case .fileTooLarge: return "Submit a new task with \(to) where files may be as large."
     case .digestMismatch:
-      return "Submit a new task if --sha256 or --md5 was wrong; or, once the source is right, \(retry)."
-    case .sizeMismatch: return "Submit a new task if --bytes was wrong; or, once the source is right, \(retry)."
+      return "Submit a new task if --sha256 or --md5 was wrong; or, once the bytes are right at both ends, \(retry)."
+    case .sizeMismatch:
+      return "Submit a new task if --bytes was wrong; or, once the length is right at both ends, \(retry)."
     case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5, or with --allow-unframed."
     case .fetchesDiffer:
       return "Submit a new task with --bytes, --sha256 or --md5; or, once the source stays the same, \(retry)."
+    case .answerLost where isAtS3(spec):
+      return """
+        Look at the store whether it has the object. To send it again, submit a new task, with --if-exists replace or \
+        another \(to) if it has.
+        """
     case .answerLost:
       return """
         Look at the server whether it has taken the file. To send it again, submit a new task: with --method PUT if the \
         server takes that, or with --header 'Idempotency-Key: …' if it knows that field, and the task repeats what it must.
         """
     case .sourceInvalid: return "Submit a new task with another URL."
-    case .http(404), .http(410): return "Submit a new task if the URL was wrong; or, once the file is there, \(retry)."
+    case .http(404), .http(410):
+      return "Submit a new task if the URL was wrong; or, once what it names is there, \(retry)."
     case .http(401), .http(403):
-      return "Submit a new task if it needs another --credential; or, once the source allows the request, \(retry)."
+      return "Submit a new task if it needs another --credential; or, once the server allows the request, \(retry)."
     case .credentialRefused:
       return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
     case .credentialNeeded: return "Submit a new task with --credential."
@@ -62,6 +69,10 @@ package enum FailureAdvice {
     case .certificateExpired, .certificateMisnamed: return "Once the server has another certificate, \(retry)."
     default: return nil
     }
+  }
+
+  private static func isAtS3(_ spec: TaskSpec) -> Bool {
+    if case .s3? = spec.destination.flatMap({ try? ResourceURL($0) }) { true } else { false }
   }
 
   /// Advice for errors after which a task waits and is tried again by itself.

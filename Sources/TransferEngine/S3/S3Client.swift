@@ -81,13 +81,27 @@ final class S3Client: Sendable {
       } else if adjusts, let difference = error.clockDifference(from: now) {
         adjusts = false
         clock.withLock { $0 = ahead + difference }
-      } else if call.method == .head, error.status == 400, error.code == nil, refreshes {
+      } else if call.method == .head, error.status == 400, error.code == nil {
         // The answer to a HEAD cannot say that the credential has ended.
+        guard refreshes else { throw try await reason(ofRefused: call) ?? error }
         refreshes = false
         try await refresh(refused: credential)
       } else {
         throw error
       }
+    }
+  }
+
+  /// What the answer to a GET of one byte says in place of that to a HEAD, which has no body.
+  private func reason(ofRefused call: Call) async throws -> S3Error? {
+    var asked = call
+    asked.method = .get
+    asked.headers.append(HeaderField(name: "Range", value: "bytes=0-0"))
+    do {
+      _ = try await send(asked)
+      return nil
+    } catch let error as S3Error {
+      return error.code == nil ? nil : error
     }
   }
 

@@ -97,8 +97,12 @@ struct StoreConnection {
       }
     }
     if faults.closesAfterApplying { return false }
-    guard LoopbackServer.send(response.head, to: stream.socket) else { return false }
+    // Before it is sent: who has got it may look.
     server.update(exchange) { $0.status = response.status }
+    guard LoopbackServer.send(response.head, to: stream.socket) else {
+      server.update(exchange) { $0.status = nil }
+      return false
+    }
     for step in response.body where !send(step) { return false }
     return response["Connection"] != "close"
   }

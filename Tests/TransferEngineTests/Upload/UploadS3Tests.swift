@@ -313,6 +313,18 @@ import Testing
     }
   }
 
+  @Test("a session that has ended for good is tried again, also where the answer to a HEAD cannot say so")
+  func endedToken() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      try harness.renew(token: "first")
+      harness.store.script { _ in [.expiredToken] }
+      let failure = await harness.run(Self.spec { _ in }).failure
+      #expect(failure?.code.rawValue == "s3_expired_token" && failure?.class == .retry, "\(failure as Any)")
+      #expect(harness.store.exchanges(.headObject).isEmpty == false)
+    }
+  }
+
   @Test("without the right to list the bucket a missing object looks forbidden, and is uploaded")
   func forbiddenHead() async throws {
     try await upload(
