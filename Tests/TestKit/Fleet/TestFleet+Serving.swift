@@ -15,7 +15,7 @@ extension TestFleet {
     do {
       try await eventually("it serves") {
         let log = String(decoding: try TestFleet.contents("\(scratch)/serve.log"), as: UTF8.self)
-        port = log.firstMatch(of: /127.0.0.1:([0-9]+)/).flatMap { Int($0.1) } ?? 0
+        port = log.firstMatch(of: /http:..127.0.0.1:([0-9]+)/).flatMap { Int($0.1) } ?? 0
         return port > 0
       }
       try await body(port)
