@@ -114,19 +114,6 @@ extension EventsTests {
     #expect(lines.last?.contains("Kafka can be reached again") == true)
   }
 
-  @Test("Kafka is silent once no answer came for 5 s, and no longer with the next one") func silence() {
-    let begin = BootInstant.now
-    let away = KafkaNotice.error(KafkaError(code: .timedOut, message: "nobody answers"))
-    var silence = KafkaSilence(since: begin)
-    func note(_ notice: KafkaNotice, _ seconds: Int64) -> Bool { silence.note(notice, at: begin + .seconds(seconds)) }
-    #expect(!note(.answered, 1) && !note(away, 2) && !note(away, 6) && silence.cause == nil)
-    #expect(note(away, 7) && silence.cause?.code == .timedOut)
-    // What goes on is told once.
-    #expect(!note(away, 8) && !note(.missing([]), 9) && silence.cause != nil)
-    #expect(note(.answered, 10) && silence.cause == nil)
-    #expect(!note(.answered, 11) && !note(away, 16) && note(away, 17))
-  }
-
   @Test("the history of a task is found after partitions were added", .enabled(if: TestKafka.isAvailable))
   func widened() async throws {
     let bootstrap = try await TestKafka.shared().bootstrap

@@ -63,8 +63,8 @@ package actor EventHub {
   private var isAnew = false
   /// By partition, where the next record is after some that are gone.
   private let gaps = Lock<[Int32: Int64]>([:])
-  /// Of the reader of the events.
-  private let silence = Lock(KafkaSilence())
+  /// Why the cluster does not answer the reader of the events; nil if it does.
+  private let silence = Lock<KafkaError?>(nil)
 
   /// What is known of tasks whose samples pass.
   private var traits: [UniqueID: TaskTraits] = [:]
@@ -264,16 +264,29 @@ package actor EventHub {
     wakeAll()
   }
 
+  /// Called on the thread of the reader, also where nothing has changed.
+  private nonisolated func note(_ cause: KafkaError?) {
+    let isNews = silence.withLock { silence in
+      defer { silence = cause }
+      return silence != cause
+    }
+    guard isNews else { return }
+    // What holds by then, in whatever order these come.
+    loop.task { [self] in await set(silence.withLock { $0 }) }
+  }
+
   /// Goes on where it ended before, or begins with a topic that was made anew.
   private func openEvents() async throws -> KafkaReader {
     var kafka = kafka
     // The former reader may have ended in silence.
-    silence.withLock { $0 = KafkaSilence() }
+    silence.withLock { $0 = nil }
     kafka.observer = { [self] notice in
-      if case .gap(let partition, _, let found) = notice { gaps.withLock { $0[partition.partition] = found } }
-      guard silence.withLock({ $0.note(notice) }) else { return }
-      // What holds by then, in whatever order these come.
-      loop.task { [self] in await set(silence.withLock { $0.cause }) }
+      switch notice {
+      case .gap(let partition, _, let found): gaps.withLock { $0[partition.partition] = found }
+      case .unanswered(let error): note(error)
+      case .answered: note(nil)
+      default: break
+      }
     }
     let former = isAnew ? nil : ring?.ends
     // Gaps of a former topic, or before what was in memory, say nothing.

@@ -30,18 +30,13 @@ final class ReaderThread: @unchecked Sendable {
   private var collected = KafkaReader.Reading()
   private var collectedBytes = 0
   private var nextLook = BootInstant.now
-  /// When the cluster last answered a look, and whether the observer knows that this was long ago.
-  private var lastAnswer = BootInstant.now
-  private var isSilent = false
+  private var silence = Silence()
 
   /// How often the thread looks for new partitions, and how many milliseconds a look may take; a stop may wait that
   /// long. If a topic is deleted, created again and refilled with as many records between two looks, this is not
   /// noticed.
   private static let lookInterval = Duration.seconds(1)
   private static let lookPatience: Int32 = 1000
-  /// How long the cluster may be silent before the observer is told. librdkafka notices only after a minute that a
-  /// broker hangs.
-  private static let silence = Duration.seconds(5)
 
   init(
     _ handle: KafkaHandle, topics: [String], only: Set<TopicPartition>?, expected: [String], start: KafkaReader.Start,
@@ -109,14 +104,10 @@ final class ReaderThread: @unchecked Sendable {
     if nextLook.hasPassed {
       do throws(KafkaError) {
         try look(&handles, from: .beginning, milliseconds: Self.lookPatience)
-        isSilent = false
         handle.notice(.answered)
       } catch {
         handle.notice(.error(error))
-        if !isSilent, .now - lastAnswer >= Self.silence {
-          isSilent = true
-          handle.notice(.unanswered(error.because(of: handle.trouble)))
-        }
+        if silence.failed() { handle.notice(.unanswered(error.because(of: handle.trouble))) }
       }
     }
     if isFull, !batches.isAwaited {
@@ -172,7 +163,7 @@ final class ReaderThread: @unchecked Sendable {
   ) throws(KafkaError) {
     defer { nextLook = .now + Self.lookInterval }
     try ask(&handles, milliseconds: milliseconds)
-    lastAnswer = .now
+    silence.end()
     handle.recovered()
     let known = partitionCounts.withLock { $0 }
     let missing = expected.subtracting(known.keys).subtracting(unsure)
