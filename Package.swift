@@ -175,7 +175,7 @@ let package = Package(
         "ReelhaulClient",
         "ReelhaulCodec", "ReelhaulSystem", "TaskCore", "TaskStore", "TestKit",
       ]),
-    tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka"]),
+    tests("ReelhaulClient", ["ReelhaulClient", "TaskCore", "ReelhaulMessages", "ReelhaulKafka", "TestKit"]),
     tests("Postgres", ["ReelhaulPostgres", "ReelhaulSystem", "LocalFleet", "TestKit"]),
     tests("Telemetry", ["ReelhaulTelemetry", "TaskCore", "ReelhaulSystem", "TestKit"]),
     tests("OTLP", ["OTLP", "HTTPServer", "TaskCore", "ReelhaulSystem", "ReelhaulTelemetry", "TestKit"]),

@@ -28,13 +28,15 @@ enum Waiting: Hashable, Sendable {
   }
 
   /// Asks again, ever less often, until there is an answer or the time is over: then nil. All that wait are asked for
-  /// together.
+  /// together. Without PostgreSQL there is none: what is waited for has been sent, and is not undone by an error.
   static func poll<Value>(
     until end: BootInstant, on loop: EventLoop, _ ask: () async throws -> Value?
   ) async throws -> Value? {
     var pause = Duration.milliseconds(20)
     while true {
-      if let value = try await ask() { return value }
+      do {
+        if let value = try await ask() { return value }
+      } catch is StoreError {}
       let now = BootInstant.now
       guard now < end else { return nil }
       try await loop.sleep(for: min(pause, end - now))

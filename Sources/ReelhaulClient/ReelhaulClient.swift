@@ -20,15 +20,10 @@ import TaskCore
 /// A call that failed may have arrived all the same. It can be repeated safely with the same ids: a submit is idempotent
 /// by its task's id, and the other commands by their own `id`.
 public final class ReelhaulClient: Sendable {
-  private let producer: KafkaProducer
+  private let configuration: KafkaConfiguration
+  private let producer: Lock<KafkaProducer>
   private let topic: String
   private let source: String
-
-  private init(producer: KafkaProducer, topic: String, source: String) {
-    self.producer = producer
-    self.topic = topic
-    self.source = source
-  }
 
   /// Makes a client. It connects by itself, and connects again when the connection is lost.
   ///
@@ -49,11 +44,13 @@ public final class ReelhaulClient: Sendable {
     }
   }
 
-  package convenience init(
+  package init(
     _ configuration: KafkaConfiguration, topicPrefix: String, source: String
   ) throws(KafkaError) {
-    let topic = try TopicPlan(checking: topicPrefix).commands
-    self.init(producer: try KafkaProducer(configuration), topic: topic, source: source)
+    topic = try TopicPlan(checking: topicPrefix).commands
+    producer = Lock(try KafkaProducer(configuration))
+    self.configuration = configuration
+    self.source = source
   }
 
   /// Submits a task as it is: a wrong one is refused by the fleet. ``TaskSpec/validate()`` finds most
@@ -113,11 +110,19 @@ public final class ReelhaulClient: Sendable {
   /// Sends commands after all earlier ones, without waiting. The sender must bound the number of pending commands.
   package func enqueue(_ commands: [Command]) -> PendingCommands {
     var writer = CommandMessages(topic: topic, source: source)
-    return PendingCommands(producer.enqueue(commands.map { writer.message($0) }))
+    return PendingCommands(working.enqueue(commands.map { writer.message($0) }))
+  }
+
+  /// After a fatal error another producer takes the place of the one that had it.
+  private var working: KafkaProducer {
+    producer.withLock { producer in
+      if producer.hasFailed, let next = try? KafkaProducer(configuration) { producer = next }
+      return producer
+    }
   }
 
   /// Waits up to `timeout` for pending commands, and disconnects.
   public func close(within timeout: Duration = .seconds(10)) async {
-    await producer.close(within: timeout)
+    await producer.withLock { $0 }.close(within: timeout)
   }
 }

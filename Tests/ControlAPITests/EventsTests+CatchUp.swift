@@ -1,4 +1,3 @@
-import CReelhaulKafka
 import Glibc
 import HTTPServer
 import LocalFleet
@@ -77,28 +76,24 @@ extension EventsTests {
   @Test("an outage of Kafka is told to clients and to the log, and its end; then everything is told") func outage()
     async throws
   {
-    let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
-    defer { rd_kafka_destroy(client) }
-    let cluster = try #require(rd_kafka_mock_cluster_new(client, 1))
-    defer { rd_kafka_mock_cluster_destroy(cluster) }
     let topics = TopicPlan()
-    for topic in [topics.events, topics.progress] { rd_kafka_mock_topic_create(cluster, topic, 3, 1) }
-    let kafka = try KafkaConfiguration(bootstrap: String(cString: rd_kafka_mock_cluster_bootstraps(cluster)))
+    let cluster = MockCluster(topics: [topics.events, topics.progress], partitions: 3)
+    defer { cluster.close() }
+    let kafka = try KafkaConfiguration(bootstrap: cluster.bootstrap)
     let directory = try TemporaryDirectory(prefix: "outage")
     let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
     let log = Logger(level: .notice, format: .json, descriptor: file.raw)
-    nonisolated(unsafe) let broker = cluster
     try await EventBench.run(kafka, topics) { bench in
       try await bench.serving(log: log) { port, _ in
         let id = UniqueID.random()
         let client = try EventClient(port)
         client.receive { $0.last?.name == "ready" }
-        rd_kafka_mock_broker_set_down(broker, 1)
+        cluster.goes(down: true)
         #expect(client.receive { $0.contains { $0.name == "trouble" } }.contains { $0.name == "trouble" })
         // Who comes meanwhile hears of it, too.
         let other = try EventClient(port)
         #expect(other.receive { $0.contains { $0.name == "trouble" } }.contains { $0.name == "trouble" })
-        rd_kafka_mock_broker_set_up(broker, 1)
+        cluster.goes(down: false)
         for one in [client, other] {
           #expect(one.receive { $0.contains { $0.name == "ready" } }.contains { $0.name == "ready" })
         }

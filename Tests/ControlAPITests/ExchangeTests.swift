@@ -255,6 +255,15 @@ import Testing
         let response = await deaf.answer(request)
         #expect(response.status == 202)
       }
+      // Nor does anybody know after this.
+      let blinding = ControlAPI(
+        store: bench.store, send: { _ in _ = try await bench.pool.query("alter table task rename to gone") },
+        loop: loop, version: "1")
+      let request = HTTPRequest(
+        method: "POST", target: "/v1/tasks?wait=applied&timeout=1",
+        headers: ["Host": "localhost", "Content-Type": "application/json"], body: Array(Self.task.utf8))
+      let response = await blinding.answer(request)
+      #expect(response.status == 202)
     }
   }
 

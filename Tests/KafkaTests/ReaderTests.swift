@@ -96,73 +96,61 @@ import Testing
     }
   }
 
-  /// A cluster of one broker with these topics, of one partition each.
-  private func withMockCluster(
-    _ topics: [String], _ body: (_ cluster: OpaquePointer, _ bootstrap: String) async throws -> Void
-  ) async throws {
-    let client = try #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
-    defer { rd_kafka_destroy(client) }
-    let cluster = try #require(rd_kafka_mock_cluster_new(client, 1))
-    defer { rd_kafka_mock_cluster_destroy(cluster) }
-    for topic in topics { rd_kafka_mock_topic_create(cluster, topic, 1, 1) }
-    try await body(cluster, String(cString: rd_kafka_mock_cluster_bootstraps(cluster)))
-  }
-
   @Test("asks for its topics by name, and for all of the cluster only while one is missing")
   func asksByName() async throws {
     let names = ["a", "b", "t"]
-    try await withMockCluster(names) { cluster, bootstrap in
-      let missing = Lock<[[String]]>([])
-      let requests = Lock<[String]>([])
-      let configuration = try KafkaConfiguration(
-        bootstrap: bootstrap, properties: ["debug": "metadata"],
-        observer: { notice in
-          switch notice {
-          case .missing(let topics): missing.withLock { $0.append(topics) }
-          case .log(_, _, let text) where text.hasSuffix("topics: application requested"):
-            requests.withLock { $0.append("all") }
-          case .log(_, _, let text) where text.hasSuffix("1 topic(s): application requested"):
-            requests.withLock { $0.append("one") }
-          default: break
-          }
-        })
-      let reader = try await KafkaReader.open(configuration, topics: ["t"], expecting: names, from: .end)
-      try await eventually("looks") { requests.withLock { $0.count > 6 } }
-      #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "one" } })
+    let cluster = MockCluster(topics: names)
+    defer { cluster.close() }
+    let missing = Lock<[[String]]>([])
+    let requests = Lock<[String]>([])
+    let configuration = try KafkaConfiguration(
+      bootstrap: cluster.bootstrap, properties: ["debug": "metadata"],
+      observer: { notice in
+        switch notice {
+        case .missing(let topics): missing.withLock { $0.append(topics) }
+        case .log(_, _, let text) where text.hasSuffix("topics: application requested"):
+          requests.withLock { $0.append("all") }
+        case .log(_, _, let text) where text.hasSuffix("1 topic(s): application requested"):
+          requests.withLock { $0.append("one") }
+        default: break
+        }
+      })
+    let reader = try await KafkaReader.open(configuration, topics: ["t"], expecting: names, from: .end)
+    try await eventually("looks") { requests.withLock { $0.count > 6 } }
+    #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "one" } })
 
-      rd_kafka_mock_topic_set_error(cluster, "b", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-      try await eventually("b is missing") { missing.withLock { $0.last } == ["b"] }
-      requests.withLock { $0 = [] }
-      try await eventually("looks again") { requests.withLock { $0.count > 2 } }
-      #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "all" } })
-      rd_kafka_mock_topic_set_error(cluster, "b", RD_KAFKA_RESP_ERR_NO_ERROR)
-      try await eventually("all are there again") { missing.withLock { $0.last } == [] }
-      await reader.close()
-    }
+    cluster.answers(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, about: "b")
+    try await eventually("b is missing") { missing.withLock { $0.last } == ["b"] }
+    requests.withLock { $0 = [] }
+    try await eventually("looks again") { requests.withLock { $0.count > 2 } }
+    #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "all" } })
+    cluster.answers(RD_KAFKA_RESP_ERR_NO_ERROR, about: "b")
+    try await eventually("all are there again") { missing.withLock { $0.last } == [] }
+    await reader.close()
   }
 
   @Test("a topic of which the cluster can say nothing for a moment is read on where it was")
   func goesOnAfterAMoment() async throws {
-    try await withMockCluster(["t"]) { cluster, bootstrap in
-      let seen = Lock<[[String]]>([])
-      let configuration = try KafkaConfiguration(
-        bootstrap: bootstrap,
-        observer: { if case .missing(let topics) = $0 { seen.withLock { $0.append(topics) } } })
-      let producer = try KafkaProducer(configuration)
-      try await producer.sendAll((0..<3).map { Self.message("old \($0)", partition: 0) })
-      let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .last(1))
-      #expect(try await Self.values(1, from: reader) == ["old 2"])
-      rd_kafka_mock_topic_set_error(cluster, "t", RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)
-      // Longer than from one look to the next.
-      try await Task.sleep(for: .seconds(2))
-      #expect(reader.partitionCount(of: "t") == 1)
-      rd_kafka_mock_topic_set_error(cluster, "t", RD_KAFKA_RESP_ERR_NO_ERROR)
-      try await producer.sendAll([Self.message("new", partition: 0)])
-      #expect(try await Self.values(1, from: reader) == ["new"])
-      #expect(seen.withLock { $0 }.isEmpty)
-      await reader.close()
-      await producer.close()
-    }
+    let cluster = MockCluster(topics: ["t"])
+    defer { cluster.close() }
+    let seen = Lock<[[String]]>([])
+    let configuration = try KafkaConfiguration(
+      bootstrap: cluster.bootstrap,
+      observer: { if case .missing(let topics) = $0 { seen.withLock { $0.append(topics) } } })
+    let producer = try KafkaProducer(configuration)
+    try await producer.sendAll((0..<3).map { Self.message("old \($0)", partition: 0) })
+    let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .last(1))
+    #expect(try await Self.values(1, from: reader) == ["old 2"])
+    cluster.answers(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, about: "t")
+    // Longer than from one look to the next.
+    try await Task.sleep(for: .seconds(2))
+    #expect(reader.partitionCount(of: "t") == 1)
+    cluster.answers(RD_KAFKA_RESP_ERR_NO_ERROR, about: "t")
+    try await producer.sendAll([Self.message("new", partition: 0)])
+    #expect(try await Self.values(1, from: reader) == ["new"])
+    #expect(seen.withLock { $0 }.isEmpty)
+    await reader.close()
+    await producer.close()
   }
 
   @Test("opening a reader without a broker is a retriable error")

@@ -1,7 +1,9 @@
+import CReelhaulKafka
 import ReelhaulClient
 import ReelhaulKafka
 import ReelhaulMessages
 import TaskCore
+import TestKit
 import Testing
 
 @Suite struct ReelhaulClientTests {
@@ -47,6 +49,21 @@ import Testing
     await client.close()
     await reader.close()
     await broker.close()
+  }
+
+  @Test("a client goes on after an error that ends its producer")
+  func outlivesItsProducer() async throws {
+    let cluster = MockCluster(topics: [TopicPlan().commands])
+    defer { cluster.close() }
+    let client = try ReelhaulClient.connect(bootstrap: cluster.bootstrap)
+    let task = TaskSpec(id: .make(), kind: .noop, source: "")
+    try await client.submit(task)
+    // An idempotent producer ends when a broker has forgotten it.
+    cluster.refusesNextWrite(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER)
+    let error = await #expect(throws: ReelhaulClientError.self) { try await client.submit(task) }
+    #expect(error?.isRetryable == false)
+    try await client.submit(task)
+    await client.close()
   }
 
   @Test("an error names the commands that did not arrive")

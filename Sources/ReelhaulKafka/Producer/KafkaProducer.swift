@@ -82,6 +82,9 @@ package final class KafkaProducer: Sendable {
   /// How many offered messages were dropped or not acknowledged.
   package var dropped: Int { worker.dropped }
 
+  /// Whether there was a fatal error. No message is written after it.
+  package var hasFailed: Bool { worker.hasFailed }
+
   /// Accepts no more messages, waits up to `timeout` for pending ones, fails the rest, and frees the client.
   package func close(within timeout: Duration = .seconds(10)) async {
     worker.stop(by: BootInstant.now + timeout)

@@ -12,6 +12,7 @@ final class ProducerThread: @unchecked Sendable {
     var offers: [KafkaMessage] = []
     var dropped = 0
     var isOpen = true
+    var hasFailed = false
     /// Whether the thread waits for events, or is about to: a caller that adds work must wake it.
     var isWaiting = false
     var deadline: BootInstant?
@@ -58,6 +59,8 @@ final class ProducerThread: @unchecked Sendable {
   }
 
   var dropped: Int { shared.withLock { $0.dropped } }
+
+  var hasFailed: Bool { shared.withLock { $0.hasFailed } }
 
   func stop(by deadline: BootInstant) {
     shared.withLock { shared in
@@ -150,6 +153,7 @@ final class ProducerThread: @unchecked Sendable {
       if event.type == RD_KAFKA_EVENT_DR {
         event.forEachMessage(delivered)
       } else if handle.observe(event) != nil {
+        shared.withLock { $0.hasFailed = true }
         failPending(RD_KAFKA_RESP_ERR__FATAL)
       }
     }

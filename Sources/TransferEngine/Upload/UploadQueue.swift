@@ -31,7 +31,7 @@ final class UploadQueue: @unchecked Sendable {
   private static let secondsAtOnce: Int64 = 3
   private static let retries = 5
   /// A server that asks for a longer pause gets it between two attempts.
-  private static let longestPause = 10
+  static let longestPause = 10
 
   init(
     _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,

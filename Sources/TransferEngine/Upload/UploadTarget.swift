@@ -241,16 +241,19 @@ package struct UploadReceipt: Hashable, Sendable {
   package var crc32c: UInt32?
   /// Of the file, if the segment is all of it.
   package var versionID: String?
+  /// Where the file is, if the segment is all of it and the server chose the place.
+  package var location: String?
 
   package init(
     segment: Int, etag: String = "", verified: UploadOutput.Verified? = nil, crc32c: UInt32? = nil,
-    versionID: String? = nil
+    versionID: String? = nil, location: String? = nil
   ) {
     self.segment = segment
     self.etag = etag
     self.verified = verified
     self.crc32c = crc32c
     self.versionID = versionID
+    self.location = location
   }
 }
 

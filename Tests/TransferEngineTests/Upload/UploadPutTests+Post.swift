@@ -72,6 +72,20 @@ extension UploadPutTests {
     }
   }
 
+  @Test(
+    "the output of a POST says where the server made the file, without what is secret",
+    arguments: [(201, "../made/7?token=secret", "/made/7?token=***"), (201, "", nil), (200, "/made/7", nil)])
+  func postTellsThePlace(status: Int, location: String, place: String?) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.always(
+        .post, .status(status, headers: [("Location", location)]), .refuseAfter(bytes: Int64(Self.size)))
+      let outcome = await harness.run(Self.post(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(outcome.object?.location == place.map { harness.store.url($0) }, "\(outcome)")
+    }
+  }
+
   @Test("a POST that was refused in the middle of its last block is sent again", arguments: [429, 502, 503, 504])
   func postRefusedInTheMiddle(status: Int) async throws {
     try await UploadHarness.run { harness in

@@ -90,7 +90,10 @@ extension UploadS3Tests {
       unlink(harness.sourcePath)
       try harness.put(other)
       harness.store.always(.completeUpload, .status(503, headers: [("Retry-After", "60")]))
+      let finished = harness.store.exchanges(.completeUpload).count
       #expect(await harness.run(spec, from: ledger.last, ledger: ledger).failure?.class == .retry)
+      // Who asks for a minute is not asked again within the run.
+      #expect(harness.store.exchanges(.completeUpload).count == finished + 1)
       Self.expectSent(harness, 2)
       harness.store.script { _ in [] }
       let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)

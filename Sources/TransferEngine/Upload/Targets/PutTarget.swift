@@ -153,7 +153,8 @@ struct PutTarget: UploadTarget {
       switch answer.status {
       case _ where Self.stored.contains(answer.status):
         return UploadReceipt(
-          segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload))
+          segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload),
+          location: made(answer.head, at: place))
       case 307, 308:
         place = try redirected(answer.head, from: place)
         // A look at the first place need not have led here.
@@ -174,6 +175,12 @@ struct PutTarget: UploadTarget {
       }
     }
     throw Place.redirectLoop(location, limit: Self.redirects)
+  }
+
+  /// Where a POST has made the file, if its answer says so.
+  private func made(_ answer: CurlHead, at place: Place) -> String? {
+    guard method == .post, answer.status == 201, let location = answer["location"] else { return nil }
+    return CurlURL(place.url)?.resolving(location).map { URLRedaction.redact($0.text) }
   }
 
   /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
@@ -209,6 +216,7 @@ struct PutTarget: UploadTarget {
       }
     } catch is TaskFailure {}
     var object = there ?? UploadedObject(etag: receipt.flatMap { $0.etag.isEmpty ? nil : $0.etag })
+    object.location = receipt?.location
     if let verified = receipt?.verified {
       object.verified = verified
     } else if object.verified == .none, object.size != nil {

@@ -165,8 +165,11 @@ extension S3Target {
     default: break
     }
     let failure = failure(error)
-    guard failure.class == .retry || error.status == 409, !isLast else { throw failure }
-    try await client.pause(Self.finishPause)
+    let asked = failure.retryAfter ?? 0
+    guard failure.class == .retry || error.status == 409, !isLast, asked <= UploadQueue.longestPause else {
+      throw failure
+    }
+    try await client.pause(max(Self.finishPause, .seconds(asked)))
     return nil
   }
 
