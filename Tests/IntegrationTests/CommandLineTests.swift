@@ -310,6 +310,9 @@ import Testing
       (
         "unset ${!REELHAUL_@}; REELHAUL_KAKFA=x reelhaul download http://a.example/f", 2, "did you mean REELHAUL_KAFKA?"
       ),
+      ("reelhaul token list --scope write", 2, "--scope belongs to 'create'"),
+      ("reelhaul token list --name ci", 2, "--name belongs to 'create' and 'revoke'"),
+      ("reelhaul dead-letters drop 1-1 -n 5", 2, "--limit belongs to 'list'"),
       ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
     ])
   func standardStreamsAndWordsAreChecked(_ line: String, _ code: Int32, _ message: String) async throws {

@@ -54,8 +54,8 @@ import Testing
     }
   }
 
-  /// `--match "$SHOW"` of a script in which SHOW is not set.
-  @Test("an empty --match is refused, because every task has it", arguments: ["--match", "--queue a --match"])
+  /// `--text "$SHOW"` of a script in which SHOW is not set.
+  @Test("an empty --text is refused, because every task has it", arguments: ["--text", "--queue a --text"])
   func anEmptyTextSelectsNothing(_ options: String) throws {
     func filter(_ text: String) throws -> OperationFilter {
       let words = "remove --all --files \(options)".split(separator: " ").map(String.init) + [text]

@@ -1,3 +1,4 @@
+import ReelhaulSystem
 import TaskCore
 import Testing
 
@@ -13,6 +14,25 @@ import Testing
 
   private static func byID(_ tasks: [TaskDocument]) -> [UniqueID: TaskDocument] {
     Dictionary(uniqueKeysWithValues: tasks.map { ($0.spec.id, $0) })
+  }
+
+  @Test("what was shown of a task is known while it is listed, and for a minute after")
+  func forgetsWhatIsNotListed() {
+    var shown = LastShown<TaskState>()
+    var known: [TaskState?] = []
+    let start = BootInstant.now
+    func look(_ tasks: [TaskDocument], after seconds: Int) {
+      shown.update(tasks, now: start + .seconds(seconds)) { last, task, _ in
+        known.append(last)
+        return task.state
+      }
+    }
+    look([Self.task(1), Self.task(2)], after: 1)
+    look([Self.task(1, .running)], after: 50)
+    look([Self.task(1, .running), Self.task(2)], after: 59)
+    look([Self.task(1)], after: 125)
+    look([Self.task(2), Self.task(1)], after: 126)
+    #expect(known == [nil, nil, .queued, .running, .queued, .running, nil, .queued])
   }
 
   // MARK: By name

@@ -27,6 +27,11 @@ package struct Arguments: Sendable {
     values[option.name] ?? option.defaultValue.map { [$0] } ?? []
   }
 
+  /// Throws a ``UsageError`` about the first of these options that is given, such as that it `needs --all`.
+  package func refuse(_ options: [OptionSpec], _ reason: String) throws(UsageError) {
+    for option in options where values[option.name] != nil { throw UsageError("\(option.spelling) \(reason)") }
+  }
+
   package func integer(_ option: OptionSpec) -> Int64? { self[option].flatMap { Int64($0) } }
 
   package func bytes(_ option: OptionSpec) -> Int64? { self[option].flatMap { ByteCount($0)?.bytes } }

@@ -355,13 +355,14 @@ package actor EventHub {
   func traits(
     of ids: [UniqueID], lookUp: @Sendable ([UniqueID]) async throws -> [UniqueID: TaskTraits]
   ) async throws -> [UniqueID: TaskTraits] {
-    let unknown = ids.filter { traits[$0] == nil }
-    if !unknown.isEmpty {
-      let found = try await lookUp(unknown)
-      if traits.count + found.count > Self.mostTraits { traits = [:] }
-      traits.merge(found) { $1 }
-    }
-    return ids.reduce(into: [:]) { $0[$1] = traits[$1] }
+    var answer = ids.reduce(into: [:]) { $0[$1] = traits[$1] }
+    let unknown = ids.filter { answer[$0] == nil }
+    guard !unknown.isEmpty else { return answer }
+    let found = try await lookUp(unknown)
+    if traits.count + found.count > Self.mostTraits { traits = [:] }
+    traits.merge(found) { $1 }
+    answer.merge(found) { $1 }
+    return answer
   }
 
   /// Samples may get lost.

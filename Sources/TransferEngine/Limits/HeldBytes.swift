@@ -1,7 +1,8 @@
 import ReelhaulSystem
 
 /// The bytes that all uploads of a process hold in memory, because a checksum must be sent before them or because they
-/// cannot be read again: never more than the limit, whatever the number of uploads.
+/// cannot be read again: never more than the limit, whatever the number of uploads, unless single portions are larger than a
+/// quarter of it. At most four of those are held at once.
 ///
 /// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
 /// the others leave: whatever it keeps, there is something for the next one.

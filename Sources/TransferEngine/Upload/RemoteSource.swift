@@ -315,8 +315,6 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
     switch answer {
     case .part(let range, _):
       limit = Int64(range.count)
-      // Arrays that grow would need twice the memory.
-      bytes.reserveCapacity(min(range.count, Int(RemoteSource.longestHeld)))
     case .whole(let identity, let isDelimited):
       if !isDelimited { refusal = "does not say where the file ends" }
       if identity.size ?? 0 > limit { refusal = Self.tooLong }
@@ -329,7 +327,8 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
       }
     default: return .skip
     }
-    bytes.reserveCapacity(Int(min(limit, 1 << 20)))
+    // An array that grows needs twice the memory.
+    bytes.reserveCapacity(Int(min(limit, RemoteSource.longestHeld)))
     return .write(offset: 0, count: nil)
   }
 

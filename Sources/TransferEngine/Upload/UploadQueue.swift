@@ -12,6 +12,8 @@ final class UploadQueue: @unchecked Sendable {
   private let counted: @Sendable (TransferMetrics.PartResult) -> Void
   private var receipts: [Int: UploadReceipt]
   private var partial: [Int: Int64]
+  /// Of segments of which the server may have kept more than it said, or less: where they end at most, in the file.
+  private var doubted: [Int: Int64] = [:]
   private var missing: [Int]
   /// How many may be sent at once now, and ever.
   private var window: Int
@@ -75,9 +77,8 @@ final class UploadQueue: @unchecked Sendable {
       while running > 0 || !missing.isEmpty {
         while running < min(window, affordable), let number = missing.popLast() {
           running += 1
-          let segment = segment(number)
           let begun = max(notBefore, .now)
-          group.addTask { [self] in (number, begun, await send(segment, at: begun)) }
+          group.addTask { [self] in (number, begun, await send(number, at: begun)) }
         }
         guard let (number, begun, result) = try await group.next() else { break }
         running -= 1
@@ -108,20 +109,35 @@ final class UploadQueue: @unchecked Sendable {
     return isMore ? parallel : Int(max(1, min(Int64(parallel), bytes / max(1, order.plan.segmentSize))))
   }
 
-  private func segment(_ number: Int) -> UploadSegment {
-    let range = order.plan.range(of: number, size: order.size)
-    return UploadSegment(number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0))
-  }
-
-  private func send(_ segment: UploadSegment, at instant: BootInstant) async -> Result<UploadReceipt, any Error> {
+  private func send(_ number: Int, at instant: BootInstant) async -> Result<UploadReceipt, any Error> {
     do {
       let wait = instant - .now
       if wait > .zero { try await loop.sleep(for: wait) }
       guard ledger.mayWrite else { throw CancellationError() }
+      let range = order.plan.range(of: number, size: order.size)
+      if let end = doubted[number], try await ask(about: number, range, upTo: end) == range.count {
+        return .success(UploadReceipt(segment: number))
+      }
+      let segment = UploadSegment(number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0))
       return .success(try await target.send(segment, of: order, session: session))
     } catch {
       return .failure(error)
     }
+  }
+
+  /// Returns what the server has of a segment. It is asked about this one alone: some servers interrupt the request that is
+  /// under way when they are asked about an upload.
+  private func ask(about number: Int, _ range: Range<Int64>, upTo end: Int64) async throws -> Int64 {
+    guard let kept = try await target.kept(of: number, of: order, session: session) else { throw UploadIncomplete() }
+    if range.lowerBound + kept > end {
+      throw TaskFailure(
+        code: .uploadAhead,
+        message: "\(target.location) has more bytes than were sent: somebody else writes to it, or it is wrong",
+        class: .fail)
+    }
+    doubted[number] = nil
+    done += kept - (partial.updateValue(kept, forKey: number) ?? 0)
+    return kept
   }
 
   /// Puts a segment back that can be sent again soon; throws if the run must end.
@@ -141,24 +157,7 @@ final class UploadQueue: @unchecked Sendable {
     }
     notBefore = max(notBefore, .now + max(.seconds(asked), .milliseconds(100 << min(failures, 6))))
     missing.append(number)
-    guard order.plan.keepsParts else { return }
-    // The server may have kept more than it said, or less. It is asked about this segment alone: some servers interrupt
-    // the request that is under way when they are asked about an upload.
-    guard let kept = try await target.kept(of: number, of: order, session: session) else { throw UploadIncomplete() }
-    let range = order.plan.range(of: number, size: order.size)
-    if let interrupted, range.lowerBound + kept > interrupted.end {
-      throw TaskFailure(
-        code: .uploadAhead,
-        message: "\(target.location) has more bytes than were sent: somebody else writes to it, or it is wrong",
-        class: .fail)
-    }
-    done += kept - (partial.removeValue(forKey: number) ?? 0)
-    if kept < range.count {
-      partial[number] = kept
-    } else {
-      missing.removeLast()
-      receipts[number] = UploadReceipt(segment: number)
-    }
+    if order.plan.keepsParts { doubted[number] = interrupted?.end ?? doubted[number] ?? .max }
   }
 
   private func tell() {

@@ -88,9 +88,7 @@ struct ControlCommand {
 
   func run() async throws -> ExitCode {
     let names = try TaskID.parse(context.arguments.positionals)
-    for option in OptionSpec.operation + [.json] where context.arguments[flag: option] {
-      throw UsageError("\(option.spelling) needs --all")
-    }
+    try context.arguments.refuse(OptionSpec.operation + [.json], "needs --all")
     guard !names.isEmpty else {
       throw UsageError("which tasks? Give their ids, or --all for every task that matches")
     }

@@ -41,6 +41,9 @@ extension Subcommand {
     if correction != nil, action != "replay" || names.count != 1 {
       throw UsageError("--command belongs to 'replay' of one dead letter")
     }
+    if action != "list" || !names.isEmpty {
+      try context.arguments.refuse([.letters], "belongs to 'list' without ids")
+    }
     guard action == "list" || !names.isEmpty else { throw UsageError("which ones? Give the ids that 'list' shows") }
     let reader = try DeadLetterReader(
       Fleet.kafka(context.arguments), topicPrefix: FleetSettings.topics(context.arguments).prefix)

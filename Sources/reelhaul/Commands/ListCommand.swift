@@ -1,5 +1,4 @@
 import CommandLineKit
-import ReelhaulSystem
 import TaskAdvice
 import TaskCore
 import TaskStore
@@ -14,10 +13,7 @@ extension Subcommand {
         time (--not-before) or 'retrying' at a time after a failure. --state, --queue, --kind and --host may be given several \
         times: a task must fit one of them. Of --label it must fit all.
         """,
-      options: [
-        .state, .inQueue, .ofKind, .atHost, .withCode, .withLabel, .withText, .since, .before, .sort, .limit, .cursor,
-        .json,
-      ] + OptionSpec.reading,
+      options: OptionSpec.selection + [.sort, .limit, .cursor, .json] + OptionSpec.reading,
       examples: [
         Example("reelhaul list --state failed --since 2h", "Tasks of the last two hours that have failed"),
         Example(
@@ -67,16 +63,11 @@ extension TaskReader {
 
 extension TaskFilter {
   /// Throws ``UsageError``.
-  init(_ arguments: Arguments) throws {
-    self.init(
-      states: Set(arguments.all(.state).compactMap(TaskStatus.init(rawValue:))),
-      queues: Set(arguments.all(.inQueue)), kinds: Set(arguments.all(.ofKind).map(TaskKind.init(rawValue:))),
-      hosts: Set(arguments.all(.atHost).map { $0.lowercased() }), codes: Set(arguments.all(.withCode)),
-      text: arguments[.withText].flatMap { $0.isEmpty ? nil : $0 },
-      createdAfter: try Self.time(arguments, .since), createdBefore: try Self.time(arguments, .before),
-      order: arguments[.sort].flatMap(TaskOrder.init(rawValue:)) ?? .newestFirst,
-      limit: Int(arguments.integer(.limit) ?? 100))
-    labels = try Self.labels(arguments, .withLabel)
+  init(_ arguments: Arguments) throws(UsageError) {
+    try self.init(selection: arguments)
+    if text?.isEmpty == true { text = nil }
+    order = arguments[.sort].flatMap(TaskOrder.init(rawValue:)) ?? .newestFirst
+    limit = Int(arguments.integer(.limit) ?? 100)
     if let text = arguments[.cursor] {
       guard let cursor = TaskCursor(text) else {
         throw UsageError("\(OptionSpec.cursor.spelling) must be what a list before has named, not \"\(text)\"")
@@ -84,50 +75,9 @@ extension TaskFilter {
       self.cursor = cursor
     }
   }
-
-  /// What labels a task must have. Throws ``UsageError``.
-  static func labels(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> [String: String?] {
-    do throws(LabelProblem) {
-      return try labels(arguments.all(option))
-    } catch {
-      throw UsageError("\(option.spelling): \(error)")
-    }
-  }
-
-  /// A time, or how long ago it was.
-  static func time(_ arguments: Arguments, _ option: OptionSpec) throws(UsageError) -> Timestamp? {
-    guard let text = arguments[option] else { return nil }
-    if let time = Timestamp(text) { return time }
-    guard let age = DurationText.parse(text) else {
-      throw UsageError(
-        "\(option.spelling) must be a time such as 2026-01-31T20:00:00Z, or how long ago: 2h30m or 1d, not \"\(text)\"")
-    }
-    return Timestamp(microseconds: Clocks.realtimeMicroseconds() - age.microseconds)
-  }
 }
 
 extension OptionSpec {
-  fileprivate static let state = OptionSpec(
-    "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE", repeatable: true,
-    help: "Only tasks in this state: \(TaskStatus.allCases.map(\.rawValue).joined(separator: ", "))")
-  fileprivate static let inQueue = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", repeatable: true, help: "Only tasks of this queue")
-  fileprivate static let ofKind = OptionSpec(
-    "kind", .text, valueName: "KIND", repeatable: true, help: "Only tasks of this kind")
-  fileprivate static let atHost = OptionSpec(
-    "host", .text, valueName: "HOST", repeatable: true,
-    help: "Only tasks with this remote host; BUCKET.s3 for s3:// URLs")
-  fileprivate static let withCode = OptionSpec(
-    "code", .text, valueName: "CODE", repeatable: true, help: "Only tasks whose last error has this code")
-  fileprivate static let withLabel = OptionSpec(
-    "label", .text, valueName: "K[=V]", repeatable: true, help: "Only tasks with this label")
-  fileprivate static let withText = OptionSpec(
-    "text", .text, help: "Only tasks with this in their id, source or destination, in any case")
-  fileprivate static let since = OptionSpec(
-    "since", .text, valueName: "TIME",
-    help: "Only tasks that were created then or later: 2026-01-31T20:00:00Z, or how long ago: 2h, 1d12h")
-  fileprivate static let before = OptionSpec(
-    "before", .text, valueName: "TIME", help: "Only tasks that were created before that time")
   fileprivate static let sort = OptionSpec(
     "sort", .choice(TaskOrder.allCases.map(\.rawValue)), valueName: "ORDER",
     help: "-createdAt: the newest first, as without it; createdAt: the oldest first")

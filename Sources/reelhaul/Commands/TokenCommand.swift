@@ -31,6 +31,10 @@ extension Subcommand {
   ) { context in
     let words = context.arguments.positionals
     guard words[0] == "revoke" || words.count == 1 else { throw UsageError("\(words[0]) takes no further word") }
+    if words[0] != "create" {
+      try context.arguments.refuse([.tokenScope, .tokenQueues, .tokenExpiry], "belongs to 'create'")
+    }
+    if words[0] == "list" { try context.arguments.refuse([.tokenName], "belongs to 'create' and 'revoke'") }
     return switch words[0] {
     case "create": try await create(context)
     case "list": try await list(context)
@@ -60,11 +64,7 @@ extension Subcommand {
   private static func list(_ context: Context) async throws -> ExitCode {
     let tokens = try await Fleet.withStore(context) { try await $0.tokens() }
     if context.wantsJSON {
-      context.output.document { json in
-        json.array { json in
-          for token in tokens { token.write(to: &json) }
-        }
-      }
+      context.output.documents(tokens) { token, json in token.write(to: &json) }
     } else if tokens.isEmpty {
       context.note("There are no tokens. Make one with 'reelhaul token create'.")
     } else {

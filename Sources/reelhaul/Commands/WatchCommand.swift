@@ -11,9 +11,10 @@ extension Subcommand {
       discussion: """
         With names, shows their live bars until they have ended. Without names, a terminal becomes a live list of the unfinished tasks: \
         keys move, find, open, pause, resume, retry and cancel ('?' lists them), which needs --kafka as well. On a pipe, prints a line for \
-        each change; with --json a task document for each change. --once prints the list, or the named tasks, and ends.
+        each change that it sees, looking four times a second at the newest 500 tasks of each state; with --json a task document for each change. \
+        GET /v1/events tells every change of a busy fleet. --once prints the list, or the named tasks, and ends.
         """,
-      options: [.group, .find, .once, .json] + OptionSpec.producing,
+      options: [.group, .containing, .once, .json] + OptionSpec.producing,
       positionals: [
         PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids, or their ends; all unfinished ones by default")
       ],
@@ -47,12 +48,13 @@ extension Subcommand {
 private func watchAll(_ store: any TaskReader & FleetReader & HookStore, _ context: Context) async throws -> ExitCode {
   var list = WatchList(
     group: context.arguments[.group].flatMap { WatchList.Group(rawValue: $0) } ?? .unfinished,
-    text: context.arguments[.find] ?? "")
+    text: context.arguments[.containing] ?? "")
   var source = WatchSource(store)
   if context.arguments[flag: .once] {
     let (tasks, more) = try await source.tasks(list.group)
     list.update(tasks, more: more)
     try await printOnce(list.shown, in: store, context)
+    if !more.isEmpty { context.note("\(WatchSource.limit): 'reelhaul list' shows all.") }
     return .done
   }
   if !context.wantsJSON, context.terminal.isInteractive, let screen = RawTerminal() {
@@ -78,8 +80,8 @@ extension OptionSpec {
   fileprivate static let group = OptionSpec(
     "state", short: "s", .choice(WatchList.Group.allCases.map(\.rawValue)), valueName: "GROUP", default: "unfinished",
     help: "Without names: which tasks, \(WatchList.Group.allCases.map(\.rawValue).joined(separator: ", "))")
-  fileprivate static let find = OptionSpec(
-    "find", .text, valueName: "TEXT",
+  fileprivate static let containing = OptionSpec(
+    "text", .text,
     help: "Without names: only tasks whose title, URLs, queue, kind, state or id contains this")
   fileprivate static let once = OptionSpec("once", .flag, help: "Print the tasks once instead of following them")
 }

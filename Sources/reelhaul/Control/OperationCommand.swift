@@ -104,61 +104,38 @@ struct OperationCommand {
 
 extension OperationFilter {
   init(_ arguments: Arguments) throws(UsageError) {
-    self.init()
-    states = arguments.all(.states).compactMap { TaskStatus(rawValue: $0) }
-    queues = arguments.all(.queues)
-    kinds = arguments.all(.kinds).map(TaskKind.init(rawValue:))
-    hosts = arguments.all(.hosts).map { $0.lowercased() }
-    codes = arguments.all(.codes)
-    labels = arguments.all(.withLabels)
-    _ = try TaskFilter.labels(arguments, .withLabels)
-    after = try TaskFilter.time(arguments, .createdSince)
-    before = try TaskFilter.time(arguments, .createdBefore)
-    text = arguments[.matching]
+    let filter = try TaskFilter(selection: arguments)
     // Every task has the empty text. In a script it is a variable that is not set.
-    guard text?.isEmpty != true else {
+    guard filter.text?.isEmpty != true else {
       throw UsageError(
-        "\(OptionSpec.matching.spelling) must not be empty",
+        "\(OptionSpec.withText.spelling) must not be empty",
         hint: "\(OptionSpec.everything.spelling) without it takes all tasks.")
     }
+    self.init()
+    states = filter.states.sorted { $0.rawValue < $1.rawValue }
+    queues = filter.queues.sorted()
+    kinds = filter.kinds.sorted { $0.rawValue < $1.rawValue }
+    hosts = filter.hosts.sorted()
+    codes = filter.codes.sorted()
+    labels = arguments.all(.withLabel)
+    text = filter.text
+    after = filter.createdAfter
+    before = filter.createdBefore
   }
 }
 
 extension OptionSpec {
+  private static let heading = "Many tasks"
   static let everything = OptionSpec(
-    "all", .flag, group: "Many tasks", help: "Every task that matches, instead of tasks by their ids")
+    "all", .flag, group: heading, help: "Every task that matches these options, instead of tasks by their ids")
   static let dryRun = OptionSpec(
-    "dry-run", .flag, group: "Many tasks", help: "With --all: only show how many tasks match, and which")
-  static let states = OptionSpec(
-    "state", short: "s", .choice(TaskStatus.allCases.map(\.rawValue)), valueName: "STATE", repeatable: true,
-    group: "Many tasks", help: "With --all: only tasks in this state, or in one of these")
-  static let queues = OptionSpec(
-    "queue", short: "q", .text, valueName: "NAME", repeatable: true, group: "Many tasks",
-    help: "With --all: only tasks of this queue, or of one of these")
-  static let kinds = OptionSpec(
-    "kind", .text, valueName: "KIND", repeatable: true, group: "Many tasks",
-    help: "With --all: only tasks of this kind, or of one of these")
-  static let hosts = OptionSpec(
-    "host", .text, valueName: "HOST", repeatable: true, group: "Many tasks",
-    help: "With --all: only tasks of this host, or of one of these")
-  static let codes = OptionSpec(
-    "code", .text, valueName: "CODE", repeatable: true, group: "Many tasks",
-    help: "With --all: only tasks whose last error has this code, or one of these")
-  static let withLabels = OptionSpec(
-    "label", .text, valueName: "K=V", repeatable: true, group: "Many tasks",
-    help: "With --all: only tasks with this label, and with all of them; K alone for any value")
-  static let matching = OptionSpec(
-    "match", .text, valueName: "TEXT", group: "Many tasks",
-    help: "With --all: only tasks with this text in their id, source or destination")
-  static let createdSince = OptionSpec(
-    "since", .text, valueName: "TIME", group: "Many tasks",
-    help: "With --all: only tasks that were created then or later: 2026-01-31T20:00:00Z, or how long ago: 2h, 1d12h")
-  static let createdBefore = OptionSpec(
-    "before", .text, valueName: "TIME", group: "Many tasks",
-    help: "With --all: only tasks that were created before that time")
+    "dry-run", .flag, group: heading, help: "With --all: only show how many tasks match, and which")
 
-  static let operation: [OptionSpec] = [
-    .everything, .dryRun, .states, .queues, .kinds, .hosts, .codes, .withLabels, .matching, .createdSince,
-    .createdBefore,
-  ]
+  static let operation =
+    [everything, dryRun]
+    + selection.map { option in
+      var option = option
+      option.group = heading
+      return option
+    }
 }

@@ -5,15 +5,16 @@ import WorkerOptions
 /// Prints a document for each change, one per line.
 struct JSONLinesDisplay: TaskDisplay {
   private let output: Output
-  private var shown: [UniqueID: TaskDocument] = [:]
+  private var shown = LastShown<TaskDocument>()
 
   init(_ output: Output) {
     self.output = output
   }
 
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
-    for task in tasks where shown.updateValue(task, forKey: task.spec.id) != task {
-      output.json(task)
+    shown.update(tasks) { last, task, _ in
+      if last != task { output.json(task) }
+      return task
     }
   }
 }

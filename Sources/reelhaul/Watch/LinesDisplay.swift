@@ -15,21 +15,19 @@ struct LinesDisplay: TaskDisplay {
   }
 
   private let output: Output
-  private var shown: [UniqueID: Shown] = [:]
+  private var shown = LastShown<Shown>()
 
   init(_ output: Output) {
     self.output = output
   }
 
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
-    let now = BootInstant.now
-    for task in tasks {
-      let last = shown[task.spec.id]
+    shown.update(tasks) { last, task, now in
       let hasMoved = last.map { $0.bytes != task.bytesDone && now - $0.at >= Self.pause } ?? true
       let words: [String?] = [task.status, task.error?.code.rawValue]
-      guard last?.words != words || hasMoved else { continue }
-      shown[task.spec.id] = Shown(words: words, bytes: task.bytesDone, at: now)
+      if let last, last.words == words, !hasMoved { return last }
       output.line(task.line)
+      return Shown(words: words, bytes: task.bytesDone, at: now)
     }
   }
 }

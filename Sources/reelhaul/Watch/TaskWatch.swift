@@ -96,16 +96,22 @@ struct TaskWatch {
 
   /// Follows the tasks of a list until the process is interrupted.
   func runForever(_ list: WatchList, _ source: WatchSource) async throws -> ExitCode {
-    var (display, source, questions) = (makeDisplay(), source, PatientQuestions())
+    var (display, source, questions, isLimitTold) = (makeDisplay(), source, PatientQuestions(), false)
     while true {
-      // Ended tasks stay on a terminal. Elsewhere they are shown once, also those that end between two looks.
+      // Ended tasks stay on a terminal. Elsewhere they are shown once, also new ones that end between two looks.
       let isInteractive = context.terminal.isInteractive
       let ended =
         isInteractive || list.group != .unfinished
         ? [] : try await questions.ask({ display.say($0) }, { try await source.newlyEnded() })
       let (tasks, more) = try await questions.ask({ display.say($0) }, { try await source.tasks(list.group) })
       display.show((ended + tasks).filter(list.matches), more: more)
-      if !isInteractive { source.dropEnded() }
+      if !isInteractive {
+        source.dropEnded()
+        if !more.isEmpty, !isLimitTold {
+          isLimitTold = true
+          display.say("\(WatchSource.limit): GET /v1/events tells every change.")
+        }
+      }
       try await Task.sleep(for: Self.interval)
     }
   }

@@ -407,6 +407,23 @@ import Testing
     }
   }
 
+  @Test("a server that cannot be asked for some seconds after an interruption costs no attempt")
+  func askedAgain() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        switch request.operation {
+        case .tusPatch where request.ordinal == 1: [.closeAfter(bytes: 1_000_000)]
+        case .tusHead where request.ordinal <= 3: [.status(503)]
+        default: []
+        }
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.tusHead).prefix(4).map(\.status) == [503, 503, 503, 200])
+    }
+  }
+
   @Test("after a lost answer to a creation the task says that an empty upload may be left") func orphan() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())

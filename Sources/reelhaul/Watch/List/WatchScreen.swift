@@ -85,8 +85,10 @@ struct WatchScreen {
         details = TaskDetails.lines(report) + (FailureAdvice.of(task).map { ["", $0] } ?? [])
       }
       isOld = false
-    } catch {
+    } catch StoreError.unavailable {
       isOld = true
+    } catch {
+      list.message = "\(error)"
     }
   }
 

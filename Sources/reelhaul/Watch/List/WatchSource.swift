@@ -5,6 +5,7 @@ import TaskStore
 struct WatchSource {
   /// The most tasks of each state that are listed.
   private static let most = 500
+  static let limit = "There are more tasks than the newest \(most) of each state, which were looked at"
   /// In microseconds. Transactions do not end in the order of their times, which tasks have from them.
   private static let overlap: Int64 = 10_000_000
 
@@ -22,7 +23,11 @@ struct WatchSource {
   /// they are.
   mutating func tasks(_ group: WatchList.Group) async throws -> (tasks: [TaskDocument], more: Set<TaskState>) {
     let states = group.states
-    guard !states.isEmpty else { return (try await store.tasks(TaskFilter(limit: Self.most)), []) }
+    guard !states.isEmpty else {
+      let found = try await store.tasks(TaskFilter(limit: Self.most + 1))
+      self.group = group
+      return (Array(found.prefix(Self.most)), found.count > Self.most ? Set(TaskState.allCases) : [])
+    }
     var listed: [TaskDocument] = []
     var more: Set<TaskState> = []
     for state in states {
@@ -41,7 +46,7 @@ struct WatchSource {
     return (followed.documents, more)
   }
 
-  /// New tasks that have ended since the last call; none at the first. Those that end at once are never among the
+  /// The newest tasks that have ended since the last call; none at the first. Those that end at once are never among the
   /// unfinished ones.
   mutating func newlyEnded() async throws -> [TaskDocument] {
     let newest = try await store.tasks(TaskFilter(createdAfter: seen?.since, limit: Self.most))
