@@ -58,7 +58,8 @@ extension ControlAPI {
     if let origin = request.headers["origin"] {
       let own = ["http://\(host)", "https://\(host)", settings.publicOrigin]
       guard own.contains(origin.lowercased()) || settings.corsOrigins.contains(origin) else {
-        throw HTTPError(403, "requests from pages of another origin are refused")
+        throw HTTPError(
+          403, "requests from pages of another origin are refused: behind a proxy, --public-url names the page's own")
       }
       if settings.corsOrigins.contains(origin) { return }
     }

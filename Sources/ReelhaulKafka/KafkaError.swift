@@ -44,7 +44,8 @@ package struct KafkaError: Error, Hashable, Sendable {
   }
 
   init(_ code: rd_kafka_resp_err_t, _ context: String? = nil, isFatal: Bool = false) {
-    let text = String(cString: rd_kafka_err2str(code))
+    var text = String(cString: rd_kafka_err2str(code))
+    if code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP { text += ": the clock of this machine differs from Kafka's" }
     self.init(code: Code(code), message: context.map { "\($0): \(text)" } ?? text, isFatal: isFatal)
   }
 
@@ -83,7 +84,7 @@ package struct KafkaError: Error, Hashable, Sendable {
       RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
       RD_KAFKA_RESP_ERR_INVALID_GROUP_ID, RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT,
       RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL, RD_KAFKA_RESP_ERR_GROUP_MAX_SIZE_REACHED,
-      RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION,
+      RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,
     ].map { Code($0) })
 
   private static let silences: Set<Code> = Set(

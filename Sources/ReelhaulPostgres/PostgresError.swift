@@ -45,7 +45,7 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   package var isRetryable: Bool {
     switch code {
     case .connection, .timeout, .unavailable: !isPermanent
-    case .server: sqlState.map(SQLState.isTransient) ?? false
+    case .server: isLostRace || sqlState.map(SQLState.isTransient) ?? false
     default: false
     }
   }
@@ -53,8 +53,15 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   /// Whether connecting again cannot succeed until somebody changes something, such as a wrong password.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
-  /// A deadlock or a serialization failure: nothing was applied, and the same call may succeed at once.
-  package var isLostRace: Bool { sqlState.map(SQLState.isLostRace) ?? false }
+  /// A deadlock, a serialization failure, or a function or view that was replaced meanwhile: nothing was applied, and the
+  /// same call may succeed at once.
+  package var isLostRace: Bool {
+    sqlState.map(SQLState.isLostRace) ?? false
+      || sqlState == SQLState.internalError && Self.replacements.contains(where: message.hasPrefix)
+  }
+
+  /// What PostgreSQL says, in English only, of an object that it knew when it planned the statement.
+  private static let replacements = ["cache lookup failed for ", "could not open relation with OID "]
 
   /// Whether a schema, table, column or function that the statement needs does not exist.
   package var isForeignSchema: Bool { sqlState.map(SQLState.isForeignSchema) ?? false }

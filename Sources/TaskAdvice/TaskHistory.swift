@@ -17,10 +17,12 @@ package struct TaskHistory: Sendable {
     // Of the runs before, the beginnings are in the events that ended them.
     entries += unusual.filter { $0.sequence > 1 }
     if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
-      // The claim may have begun before the submit that it found.
+      // The claim may have begun before the submit, or the command, whose task it found.
+      let former = unusual.filter { $0.epoch < task.epoch }.map(\.at)
       entries.append(
         HistoryEntry(
-          type: "started", sequence: task.sequence, at: max(startedAt, task.createdAt), attempt: task.attempt,
+          type: "started", sequence: task.sequence, at: max(startedAt, former.max() ?? task.createdAt, task.createdAt),
+          attempt: task.attempt,
           epoch: task.epoch, worker: task.worker))
     }
     // A task that ended before there was a history has no row of it.

@@ -23,6 +23,11 @@ import Testing
     #expect(error?.message.contains(reason) == true)
   }
 
+  @Test("records have the time of the broker, so that no producer's clock decides how long they are kept")
+  func theBrokersClockCounts() {
+    #expect(TopicPlan().topics.allSatisfy { $0.settings["message.timestamp.type"] == "LogAppendTime" })
+  }
+
   @Test("a topic has three copies on three or more brokers")
   func aTopicHasThreeCopiesWhereThereAreThreeBrokers() {
     let topic = TopicSpec(name: "t", partitions: 1, settings: ["retention.ms": "1"])

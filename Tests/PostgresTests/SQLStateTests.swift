@@ -29,6 +29,17 @@ import Testing
     Self.means(["40001", "40P01"], Meaning { ($0.isRetryable, $0.isLostRace) = (true, true) })
   }
 
+  @Test(
+    "a function or view that was replaced meanwhile passes, and other internal errors do not",
+    arguments: [
+      ("cache lookup failed for function 4711", true), ("could not open relation with OID 4711", true),
+      ("unexpected chunk number", false),
+    ])
+  func replaced(message: String, passes: Bool) {
+    let error = PostgresError(.server, message, sqlState: "XX000")
+    #expect(error.isLostRace == passes && error.isRetryable == passes)
+  }
+
   @Test("a server that goes down, is full or no longer knows a statement passes")
   func transient() {
     Self.means(

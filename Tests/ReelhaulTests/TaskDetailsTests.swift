@@ -43,6 +43,10 @@ import TransferEngine
     task.startedAt = Timestamp(microseconds: 3)
     task.finishedAt = Timestamp(microseconds: 9)
     #expect(TaskHistory(of: task, []).entries.map(\.type) == ["submitted", "started", "succeeded"])
+    // So may the command.
+    let resumed = HistoryEntry(
+      type: "resumed", sequence: 2, at: Timestamp(microseconds: 7), attempt: 0, epoch: task.epoch - 1)
+    #expect(TaskHistory(of: task, [resumed]).entries.map(\.type) == ["submitted", "resumed", "started", "succeeded"])
   }
 
   @Test("show has a map of the recorded ranges of a download, and the parts of an upload")

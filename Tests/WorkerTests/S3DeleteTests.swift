@@ -139,12 +139,12 @@ import WorkerCore
     }
   }
 
-  @Test("a lost answer is a success at the next look", arguments: [false, true]) func lost(isFolder: Bool)
-    async throws
-  {
+  @Test(
+    "a lost answer is a success at the next look", arguments: [false, true], [StoreFault.closeAfterApplying, .cutHead])
+  func lost(isFolder: Bool, fault: StoreFault) async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.put("films/a/b.mp4", bytes: Array("film".utf8))
-      bench.server.script { $0.method != "GET" && $0.method != "HEAD" && $0.ordinal == 1 ? [.closeAfterApplying] : [] }
+      bench.server.script { $0.method != "GET" && $0.method != "HEAD" && $0.ordinal == 1 ? [fault] : [] }
       let first = await bench.deleteS3(isFolder ? "films/a/" : "films/a/b.mp4", recursively: isFolder)
       // libcurl itself may have sent the request again.
       #expect(first == .output(4, #"{"files":1,"bytes":4}"#) || first.failure?.class == .retry)

@@ -50,32 +50,34 @@ package struct TopicPlan: Hashable, Sendable {
   package var topics: [TopicSpec] {
     let day = 86_400_000
     return [
-      TopicSpec(
-        name: commands, partitions: partitions,
-        settings: [
+      Self.topic(
+        commands, partitions,
+        [
           "cleanup.policy": "delete", "retention.ms": String(7 * day), "segment.ms": String(day),
           "max.message.bytes": "1048588",
         ]),
       // Every worker reads all of these topics, so they have few partitions and short retention.
-      TopicSpec(
-        name: signals, partitions: 4,
-        settings: ["cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"]),
-      TopicSpec(
-        name: progress, partitions: 12,
-        settings: [
+      Self.topic(signals, 4, ["cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": "600000"]),
+      Self.topic(
+        progress, 12,
+        [
           "cleanup.policy": "delete", "retention.ms": "3600000", "segment.ms": "600000", "compression.type": "lz4",
         ]),
       // An event or a dead letter is a command with additions, so these topics must accept larger records.
-      TopicSpec(
-        name: events, partitions: 12,
-        settings: ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "2097152"]),
-      TopicSpec(
-        name: tasks, partitions: 12, settings: ["cleanup.policy": "compact", "max.message.bytes": "2097152"]),
-      TopicSpec(
-        name: deadLetters, partitions: 4,
-        settings: [
-          "cleanup.policy": "delete", "retention.ms": String(90 * day), "max.message.bytes": "2097152",
-        ]),
+      Self.topic(
+        events, 12, ["cleanup.policy": "delete", "retention.ms": String(7 * day), "max.message.bytes": "2097152"]),
+      Self.topic(tasks, 12, ["cleanup.policy": "compact", "max.message.bytes": "2097152"]),
+      Self.topic(
+        deadLetters, 4,
+        ["cleanup.policy": "delete", "retention.ms": String(90 * day), "max.message.bytes": "2097152"]),
     ]
+  }
+
+  /// Its records have the time of the broker. With that of a producer whose clock is wrong, they would be refused, or be
+  /// dropped before their time.
+  private static func topic(_ name: String, _ partitions: Int, _ settings: [String: String]) -> TopicSpec {
+    TopicSpec(
+      name: name, partitions: partitions,
+      settings: settings.merging(["message.timestamp.type": "LogAppendTime"]) { $1 })
   }
 }

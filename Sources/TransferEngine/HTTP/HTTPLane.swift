@@ -62,7 +62,10 @@ struct HTTPLane: Sendable {
       else { throw error }
       return answer
     }
-    guard let answer = collector.answer else { throw CurlError(.noResponse, message: "there was no answer") }
+    // The server has ended the connection within the head of its answer.
+    guard let answer = collector.answer else {
+      throw CurlError(.noResponse, isRetryable: true, message: "there was no whole answer")
+    }
     return answer
   }
 }

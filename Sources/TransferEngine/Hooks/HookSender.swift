@@ -81,8 +81,8 @@ package final class HookSender: HookSending {
       guard collector.answer != nil else { return .failed("\(error)") }
     }
     // Who decides when it is tried again knows how long that may be.
-    let wish = collector.answer?.head["retry-after"].flatMap {
-      TaskFailure.retryAfter($0, now: Clocks.realtimeMicroseconds() / 1_000_000, longest: .max)
+    let wish = collector.answer.flatMap {
+      TaskFailure.retryAfter($0.head, now: Clocks.realtimeMicroseconds() / 1_000_000, longest: .max)
     }
     return Self.outcome(of: collector.answer?.status ?? 0, retryAfter: wish.map { .seconds($0) })
   }

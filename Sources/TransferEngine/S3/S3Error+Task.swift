@@ -10,7 +10,7 @@ extension S3Error {
   package func failure(_ place: String, now: Int64) -> TaskFailure {
     TaskFailure(
       code: taskCode, message: "\(place): \(sentence)\(skew(now: now))", class: taskClass,
-      retryAfter: retryAfter.flatMap { TaskFailure.retryAfter($0, now: now) })
+      retryAfter: retryAfter.flatMap { TaskFailure.retryAfter($0, now: date ?? now) })
   }
 
   /// `s3_no_such_bucket` for `NoSuchBucket`; `http_403` if the answer has no code.

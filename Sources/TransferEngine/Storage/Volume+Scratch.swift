@@ -78,9 +78,9 @@ extension Volume {
     }
   }
 
-  /// Removes a scratch directory that has not changed for `seconds`; false if it has. Blocks.
-  package func discard(_ name: ScratchName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
-    guard let status = status(of: name), status.isUntouched(for: seconds) else { return false }
+  /// Removes a scratch directory that has not changed since a time of the file system; false if it has. Blocks.
+  package func discard(_ name: ScratchName, unchangedSince time: Int) throws(StorageError) -> Bool {
+    guard let status = status(of: name), status.st_mtim.tv_sec <= time else { return false }
     try discard(name)
     return true
   }

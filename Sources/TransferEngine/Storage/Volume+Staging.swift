@@ -78,9 +78,19 @@ extension Volume {
     }
   }
 
-  /// Removes a staging file that has not changed for `seconds`; false if it has.
-  package func discard(_ name: StagingName, untouchedFor seconds: Int) throws(StorageError) -> Bool {
-    guard let status = try? staging.status(of: name.description), status.isUntouched(for: seconds) else { return false }
+  /// The time of the file system, in seconds, which may have another clock than this machine.
+  package func now() throws(StorageError) -> Int {
+    do throws(SystemError) {
+      try staging.touch()
+      return Int(try staging.status().st_mtim.tv_sec)
+    } catch {
+      throw StorageError(error, storage: name)
+    }
+  }
+
+  /// Removes a staging file that has not changed since a time of the file system; false if it has.
+  package func discard(_ name: StagingName, unchangedSince time: Int) throws(StorageError) -> Bool {
+    guard let status = try? staging.status(of: name.description), status.st_mtim.tv_sec <= time else { return false }
     try discard(name)
     return true
   }
@@ -107,12 +117,5 @@ extension Volume {
     } catch  where error.errno == ENOTSUP {
       return nil
     }
-  }
-}
-
-extension stat {
-  /// Whether the file or directory has not changed for `seconds`.
-  func isUntouched(for seconds: Int) -> Bool {
-    Int(Clocks.realtimeMicroseconds() / 1_000_000) - st_mtim.tv_sec >= seconds
   }
 }

@@ -73,7 +73,8 @@ package actor Relay {
         case .end: return
         }
       } catch {
-        planner.failed(now: .now, isShutOut: (error as? KafkaError)?.isFatal == true)
+        let isShutOut = (error as? KafkaError).map { $0.isFatal || $0.isRefusal } ?? false
+        planner.failed(now: .now, isShutOut: isShutOut)
         log.log(outage.failed(error), "the relay cannot publish events", ["error": .text("\(error)")])
       }
     }

@@ -175,7 +175,7 @@ package struct RelayPlanner: Sendable {
   }
 
   /// The store or the broker failed. The rows stay and are relayed again. `isShutOut`: the broker accepts nothing more
-  /// from this worker until it has fenced again.
+  /// from this worker until it has fenced again, or refuses what this worker sends.
   ///
   /// A leader that is shut out, or cannot fence, may be the only worker that cannot reach the broker. So it leaves the
   /// lead to another worker.

@@ -75,14 +75,14 @@ package actor StagingSweeper {
     }
   }
 
-  /// Does nothing for a root that is not mounted.
+  /// Does nothing for a root that is not mounted, or cannot be written to.
   private func sweep(_ root: String, _ files: BlockingPool) async throws {
-    let now = Int(Clocks.realtimeMicroseconds() / 1_000_000)
-    let mounted = try await files.runAbandonably { [storage] () -> (Volume, [Volume.Staged], [Volume.Scratch])? in
-      guard let volume = try? storage.volume(root) else { return nil }
-      return (volume, try volume.staged(), try volume.scratches())
+    let mounted = try await files.runAbandonably { [storage] () -> (Volume, Int, [Volume.Staged], [Volume.Scratch])? in
+      guard let volume = try? storage.volume(root), let now = try? volume.now() else { return nil }
+      return (volume, now, try volume.staged(), try volume.scratches())
     }
-    guard let (volume, staged, scratches) = mounted else { return }
+    guard let (volume, now, staged, scratches) = mounted else { return }
+    let quiet = now - StagingSweepPlanner.quiet
     var removal = Removal()
     for first in stride(from: 0, to: max(staged.count, scratches.count), by: Self.page) where !Task.isCancelled {
       let planner = StagingSweepPlanner(
@@ -94,10 +94,10 @@ package actor StagingSweeper {
       let unfinished = try await store.unfinished(derived: planner.derived(states))
       // One file at a time, so that a drain can end the sweep between two files. One that stays holds up no other.
       for name in planner.discards(states, unfinished: unfinished) where !Task.isCancelled {
-        try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
+        try await remove(&removal, files) { try volume.discard(name, unchangedSince: quiet) }
       }
       for name in planner.discardedScratches(states) where !Task.isCancelled {
-        try await remove(&removal, files) { try volume.discard(name, untouchedFor: StagingSweepPlanner.quiet) }
+        try await remove(&removal, files) { try volume.discard(name, unchangedSince: quiet) }
       }
     }
     if removal.count > 0 {

@@ -97,6 +97,10 @@ struct StoreConnection {
       }
     }
     if faults.closesAfterApplying { return false }
+    if faults.cutsHead {
+      _ = LoopbackServer.send(Array(response.head.prefix(20)), to: stream.socket)
+      return false
+    }
     // Before it is sent: who has got it may look.
     server.update(exchange) { $0.status = response.status }
     guard LoopbackServer.send(response.head, to: stream.socket) else {

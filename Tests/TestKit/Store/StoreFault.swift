@@ -15,6 +15,8 @@ package enum StoreFault: Sendable {
   case refuseAfter(bytes: Int64)
   /// The request is applied, and the answer is lost.
   case closeAfterApplying
+  /// The request is applied, and the connection ends within the head of the answer.
+  case cutHead
   /// The request is applied, and the answer waits for the gate.
   case holdAnswer(OriginGate)
   /// Milliseconds between the request and the answer.
@@ -104,6 +106,7 @@ extension [StoreFault] {
   var losesObject: Bool { contains { if case .completeButMissing = $0 { true } else { false } } }
   var keepsFraming: Bool { contains { if case .keepsFraming = $0 { true } else { false } } }
   var closesAfterApplying: Bool { contains { if case .closeAfterApplying = $0 { true } else { false } } }
+  var cutsHead: Bool { contains { if case .cutHead = $0 { true } else { false } } }
   var closesBeforeReading: Bool { contains { if case .closeBeforeReading = $0 { true } else { false } } }
   var sendsNoContinue: Bool { contains { if case .noContinue = $0 { true } else { false } } }
   var refusesLater: Bool { contains { if case .refuseAfter = $0 { true } else { false } } }

@@ -85,8 +85,19 @@ import Testing
     #expect(!Self.error(500, "InternalError").isThrottling)
     #expect(["ExpiredToken", "TokenRefreshRequired"].allSatisfy { Self.error(400, $0).refreshesCredentials })
     #expect(!Self.error(403, "AccessDenied").refreshesCredentials)
-    let field = CurlHead.Field(name: "retry-after", value: "7")
-    #expect(Self.error(503, "SlowDown", fields: [field]).failure("x", now: 0).retryAfter == 7)
+  }
+
+  @Test("a store asks for seconds, or for a time of its own clock, whatever that of the worker says")
+  func retryAfter() {
+    let fields: [[(String, String)]] = [
+      [("retry-after", "20")],
+      [("retry-after", "Fri, 01 Jan 2100 00:00:20 GMT"), ("date", "Fri, 01 Jan 2100 00:00:00 GMT")],
+    ]
+    for fields in fields.map({ $0.map { CurlHead.Field(name: $0.0, value: $0.1) } }) {
+      #expect(Self.error(503, "SlowDown", fields: fields).failure("x", now: 0).retryAfter == 20)
+      let head = CurlHead(status: 503, fields: fields)
+      #expect(TaskFailure.status(503, head: head, url: "http://a/", now: 0).retryAfter == 20)
+    }
   }
 
   @Test("a message of a store is one line and not endless")

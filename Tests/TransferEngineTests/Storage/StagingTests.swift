@@ -120,10 +120,10 @@ import Testing
       var times = [timespec](repeating: timespec(tv_sec: time(nil) - 90, tv_nsec: 0), count: 2)
       #expect(utimensat(AT_FDCWD, "\(fixture.staging)/\(file.name)", &times, 0) == 0)
       if isTakenUp { _ = try volume.adopt(file.name, minimumSize: 5) }
-      #expect(try volume.discard(file.name, untouchedFor: 60) == !isTakenUp)
+      #expect(try volume.discard(file.name, unchangedSince: volume.now() - 60) == !isTakenUp)
       #expect(try volume.staged().map(\.name) == (isTakenUp ? [file.name] : []))
     }
-    #expect(try volume.discard(name(9), untouchedFor: 60) == false)
+    #expect(try volume.discard(name(9), unchangedSince: volume.now() - 60) == false)
   }
 
   @Test("a device error makes the staging file unusable for good")

@@ -92,7 +92,7 @@ import Testing
 
   @Test(
     "requests that are cut off, refused for a moment or answered by silence are sent again",
-    arguments: Way.allCases, [0, 1, 2, 3])
+    arguments: Way.allCases, [0, 1, 2, 3, 4])
   func aFaultForAMoment(way: Way, fault: Int) async throws {
     try await UploadHarness.run { harness in
       let bytes = Self.bytes(way.size)
@@ -109,6 +109,7 @@ import Testing
         case 0: [.closeBeforeReading]
         case 1: [.closeAfter(bytes: 1_000_000)]
         case 2: [.status(503, headers: [("Retry-After", "1")])]
+        case 3: [.cutHead]
         default: [.closeAfterApplying]
         }
       }

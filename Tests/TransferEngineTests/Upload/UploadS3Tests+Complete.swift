@@ -11,7 +11,7 @@ import Testing
 extension UploadS3Tests {
   @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
   func lostComplete() async throws {
-    for fault in [StoreFault.closeAfterApplying, .truncatedXML] {
+    for fault in [StoreFault.closeAfterApplying, .cutHead, .truncatedXML] {
       try await upload(script: { $0.operation == .completeUpload ? [fault] : [] }).run { harness, outcome in
         #expect(outcome.object?.verified == .crc32c, "\(outcome)")
         #expect(harness.store.exchanges(.completeUpload).count == 1)

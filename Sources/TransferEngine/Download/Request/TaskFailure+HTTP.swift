@@ -7,7 +7,7 @@ extension TaskFailure {
   static func status(_ status: Int, head: CurlHead, url: String, now: Int64) -> TaskFailure {
     TaskFailure(
       code: .http(status), message: "\(URLRedaction.redact(url)) answered with status \(status)",
-      class: Self.class(ofStatus: status), retryAfter: head["retry-after"].flatMap { Self.retryAfter($0, now: now) })
+      class: Self.class(ofStatus: status), retryAfter: Self.retryAfter(head, now: now))
   }
 
   /// 401 and 403 are retried: following the source's redirects again may lead to a freshly signed URL. If the source's
@@ -20,8 +20,16 @@ extension TaskFailure {
     }
   }
 
+  /// The seconds to wait, from the `Retry-After` of an answer. A date is one of the server's clock, which the answer tells
+  /// by its own `Date`; if it does not, `now` counts, in seconds since 1970.
+  static func retryAfter(_ head: CurlHead, now: Int64, longest: Int = RetryPolicy.longestRetryAfter) -> Int? {
+    head["retry-after"].flatMap {
+      retryAfter($0, now: head["date"].flatMap(CurlDate.seconds) ?? now, longest: longest)
+    }
+  }
+
   /// The seconds to wait, from a `Retry-After` of either form, within 0…`longest`. Returns `nil` for a value that is
-  /// neither a number nor a date. `now` is in seconds since 1970.
+  /// neither a number nor a date. `now` is the server's time in seconds since 1970.
   static func retryAfter(_ text: String, now: Int64, longest: Int = RetryPolicy.longestRetryAfter) -> Int? {
     let longest = Int64(longest)
     if text.first?.isNumber == true || text.hasPrefix("-") || text.hasPrefix("+") {
