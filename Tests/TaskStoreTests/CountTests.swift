@@ -41,6 +41,26 @@ import Testing
     }
   }
 
+  @Test("what is deleted has not moved, whether it is folded or not") func deletions() async throws {
+    try await withPostgresStore { store, pool in
+      var registration = WorkerRegistration.sample
+      registration.kinds.append(.delete)
+      let worker = try await store.register(registration)
+      var deletion = TaskSpec.noop()
+      deletion.kind = .delete
+      _ = try await store.apply([deletion, .noop()].map(Command.submit))
+      let settled = try await store.claim(worker, limit: 2).map {
+        Settlement(taskID: $0.spec.id, epoch: 1, outcome: .succeeded(sha256: nil, bytes: 7))
+      }
+      #expect(try await store.settle(settled) == [true, true])
+      for _ in 0..<2 {
+        let today = try await store.settledToday()
+        #expect(today.reduce(0) { $0 + $1.tasks } == 2 && today.reduce(0) { $0 + $1.bytes } == 7)
+        _ = try await pool.query("select fold_counts()")
+      }
+    }
+  }
+
   @Test("sizes that add up to more than a number holds are counted as the most, and nothing fails") func huge()
     async throws
   {

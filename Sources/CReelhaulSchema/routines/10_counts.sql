@@ -55,9 +55,10 @@ create trigger task_deleted after delete on task
   referencing old table as gone for each statement execute function count_deleted_tasks();
 create trigger task_emptied after truncate on task for each statement execute function count_no_tasks();
 
--- What is not folded yet, by names.
+-- What is not folded yet, by names. A deletion moves no bytes.
 create view named_change as
-  select c.state, coalesce(c.queue, q.name, '') queue, coalesce(c.kind, k.name, '') kind, c.tasks, c.bytes, c.at
+  select c.state, coalesce(c.queue, q.name, '') queue, coalesce(c.kind, k.name, '') kind, c.tasks,
+         case coalesce(c.kind, k.name) when 'delete' then 0 else c.bytes end bytes, c.at
     from count_change c
     left join lane l on l.id = any(array[c.lane_id])
     left join bucket q on q.id = any(array[l.queue_id])
@@ -113,7 +114,8 @@ language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   with gone as (delete from count_change returning state, lane_id, tasks, bytes, at, queue, kind),
   named as materialized (
-    select g.state, coalesce(g.queue, q.name, '') queue, coalesce(g.kind, k.name, '') kind, g.tasks, g.bytes,
+    select g.state, coalesce(g.queue, q.name, '') queue, coalesce(g.kind, k.name, '') kind, g.tasks,
+           case coalesce(g.kind, k.name) when 'delete' then 0 else g.bytes end bytes,
            (g.at at time zone 'utc')::date as day
       from gone g
       left join lane l on l.id = any(array[g.lane_id])

@@ -66,7 +66,7 @@ extension JSONSchema {
       .must("counts", map(integer("", 0...), "By state.")),
       .must("bytesPerSecond", integer("Null for a token of some queues.", 0...).orNull),
       .must("running", integer("", 0...)), .must("workers", integer("", 0...)),
-      .must("bytesToday", integer("Of the tasks that succeeded since midnight, UTC.", 0...)),
+      .must("bytesToday", integer("Of the tasks that succeeded since midnight, UTC, but for deletions.", 0...)),
       .must("succeededToday", integer("", 0...)), .must("failedToday", integer("", 0...)),
       .must("eventsBehindSeconds", integer("", 0...)), .must("kindsWithoutWorker", list(text())),
       .must(

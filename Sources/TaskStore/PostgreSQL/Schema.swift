@@ -26,6 +26,7 @@ package enum Schema {
     -964_750_973_269_933_912,
     -3_224_722_534_857_521_642,
     9_074_085_401_255_627_656,
+    2_049_530_600_024_331_127,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

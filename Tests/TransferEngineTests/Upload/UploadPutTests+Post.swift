@@ -23,7 +23,8 @@ extension UploadPutTests {
   @Test(
     "a POST whose answer was lost after the whole file was sent is not sent again, by no run",
     // 303 may be thanks, or the way to a page for signing in, and 207 speaks of many files.
-    arguments: [StoreFault.closeAfterApplying, .cutHead] + [207, 302, 303, 500, 502, 504, 520, 524].map { .status($0) },
+    arguments: [StoreFault.closeAfterApplying, .cutHead]
+      + [207, 302, 303, 500, 502, 504, 520, 524].map { .status($0) },
     [0, 300, 3_000_001])
   func postAnswerLost(fault: StoreFault, size: Int) async throws {
     var options = StoreOptions()
