@@ -59,11 +59,7 @@ package final class GroupObserver: Sendable {
 
   private func positionNow() throws(KafkaError) -> Position {
     let (partitions, committed) = try offsets()
-    let starts = try handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
-    let ends = try handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
-    guard ends.count == partitions.count else {
-      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the ends of partitions")
-    }
+    let (starts, ends) = try handle.bounds(of: partitions, milliseconds: milliseconds)
     var position = Position()
     for partition in partitions {
       let (start, next) = (starts[partition] ?? 0, committed[partition] ?? 0)

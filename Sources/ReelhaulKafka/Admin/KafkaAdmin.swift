@@ -15,6 +15,22 @@ package final class KafkaAdmin: Sendable {
       handle: client.handle, milliseconds: Int32(clamping: timeout.milliseconds), patience: patience)
   }
 
+  /// Lends `body` an admin, which is closed when `body` ends.
+  package static func with<Result: Sendable>(
+    _ configuration: KafkaConfiguration, timeout: Duration = .seconds(10), patience: Duration = .seconds(60),
+    _ body: @Sendable (KafkaAdmin) async throws -> Result
+  ) async throws -> Result {
+    let admin = try KafkaAdmin(configuration, timeout: timeout, patience: patience)
+    let outcome: Swift.Result<Result, any Error>
+    do {
+      outcome = .success(try await body(admin))
+    } catch {
+      outcome = .failure(error)
+    }
+    await admin.close()
+    return try outcome.get()
+  }
+
   /// The brokers and topics. Throws a retriable error if no broker answers in time.
   package func metadata() async throws(KafkaError) -> ClusterMetadata {
     try await client.run { [operations] () throws(KafkaError) in try operations.metadata() }

@@ -7,6 +7,19 @@ extension KafkaHandle {
     case first = -2
   }
 
+  /// The offsets of the partitions' first records, and the offsets after their last records. A beginning that is not
+  /// reported is left out, and an end that is not reported is a retriable error. Blocks.
+  func bounds(
+    of partitions: [TopicPartition], milliseconds: Int32
+  ) throws(KafkaError) -> (starts: [TopicPartition: Int64], ends: [TopicPartition: Int64]) {
+    let starts = try offsets(of: partitions, at: .first, milliseconds: milliseconds)
+    let ends = try offsets(of: partitions, at: .last, milliseconds: milliseconds)
+    guard ends.count == partitions.count else {
+      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the ends of partitions")
+    }
+    return (starts, ends)
+  }
+
   /// The offsets of the partitions' first records, or the offsets after their last records. A partition is left out if
   /// its offset is not reported. Sends one request per broker, and blocks for up to `milliseconds`.
   func offsets(

@@ -238,12 +238,12 @@ final class ConsumerThread: @unchecked Sendable {
         return
       }
       milliseconds = 0
-      take(event)
+      process(event)
       if isFull { return }
     }
   }
 
-  func take(_ event: borrowing KafkaEvent) {
+  private func process(_ event: borrowing KafkaEvent) {
     switch event.type {
     case RD_KAFKA_EVENT_FETCH: event.forEachMessage(receive)
     case RD_KAFKA_EVENT_REBALANCE: rebalance(event)
@@ -293,6 +293,6 @@ final class ConsumerThread: @unchecked Sendable {
   }
 
   private func pollOnce(by deadline: BootInstant) {
-    if let event = handle.poll(milliseconds: min(10, deadline.millisecondsLeft)) { take(event) }
+    if let event = handle.poll(milliseconds: min(10, deadline.millisecondsLeft)) { process(event) }
   }
 }

@@ -16,8 +16,7 @@ package final class TransactionalProducer: Sendable {
   package init(_ configuration: KafkaConfiguration, id: String, timeout: Duration) {
     self.configuration = configuration
     self.id = id
-    let (seconds, attoseconds) = timeout.components
-    milliseconds = Int(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    milliseconds = Int(timeout.milliseconds)
   }
 
   deinit {

@@ -12,14 +12,16 @@ final class ReaderThread: @unchecked Sendable {
   private let handle: KafkaHandle
   private let topics: [String]
   private let only: Set<TopicPartition>?
-  /// The topics that should exist, and those that were missing at the last look.
+  /// The topics that should exist.
   private let expected: Set<String>
+  /// Those that were missing at the last look.
   private var missing: Set<String> = []
   /// Those of which the cluster could not say whether they exist.
   private var unsure: Set<String> = []
-  /// The expected topics that are not read, and which of them the last look asked for.
+  /// The expected topics that are not read.
   private let others: [String]
-  private var turn = 0
+  /// The index of the one that the last look asked for.
+  private var askedOther = 0
   private let start: KafkaReader.Start
   private let limit: (records: Int, bytes: Int)
   private let milliseconds: Int32
@@ -198,9 +200,9 @@ final class ReaderThread: @unchecked Sendable {
     guard known.isSuperset(of: topics + others) else {
       return learn(topics + others, try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds))
     }
-    if !others.isEmpty { turn = (turn + 1) % others.count }
+    if !others.isEmpty { askedOther = (askedOther + 1) % others.count }
     let deadline = BootInstant.now + .milliseconds(Int(milliseconds))
-    for topic in topics + others[turn...].prefix(1) {
+    for topic in topics + others[askedOther...].prefix(1) {
       let cluster = try ClusterMetadata.ask(
         handle.raw, topic: handles.handle(topic), milliseconds: max(1, deadline.millisecondsLeft))
       learn([topic], cluster)

@@ -37,11 +37,7 @@ package final class TopicTail: Sendable {
       throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, topic)
     }
     let partitions = (0..<Int32(count)).map { TopicPartition(topic, $0) }
-    let starts = try client.handle.offsets(of: partitions, at: .first, milliseconds: milliseconds)
-    let ends = try client.handle.offsets(of: partitions, at: .last, milliseconds: milliseconds)
-    guard ends.count == partitions.count else {
-      throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the ends of partitions")
-    }
+    let (starts, ends) = try client.handle.bounds(of: partitions, milliseconds: milliseconds)
     var bounds: [Int32: Range<Int64>] = [:]
     for partition in partitions {
       let end = max(0, ends[partition] ?? 0)

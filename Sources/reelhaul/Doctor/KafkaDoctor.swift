@@ -18,10 +18,9 @@ struct KafkaDoctor {
       return [Finding("broker", failure, advice: failure.hint)]
     }
     do {
-      let admin = try KafkaAdmin(configuration, timeout: .seconds(5), patience: .seconds(5))
-      let findings = await examine(admin, configuration)
-      await admin.close()
-      return findings
+      return try await KafkaAdmin.with(configuration, timeout: .seconds(5), patience: .seconds(5)) {
+        await examine($0, configuration)
+      }
     } catch {
       return [Finding("broker", CommandFailure(error), advice: "Correct the REELHAUL_KAFKA_… settings.")]
     }

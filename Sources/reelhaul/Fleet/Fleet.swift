@@ -33,15 +33,7 @@ enum Fleet {
 
   /// Throws if Kafka cannot be reached. For commands that otherwise wait as long as a broker's fail-over takes.
   static func reachKafka(_ arguments: Arguments) async throws {
-    let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(5))
-    let answer: Swift.Result<ClusterMetadata, any Error>
-    do {
-      answer = .success(try await admin.metadata())
-    } catch {
-      answer = .failure(error)
-    }
-    await admin.close()
-    _ = try answer.get()
+    _ = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(5)) { try await $0.metadata() }
   }
 
   /// `kafkaPatience`: how long a command waits for its acknowledgement, in milliseconds.
@@ -85,9 +77,7 @@ enum Fleet {
   /// throws if the cluster has no topic for commands.
   private static func hasTopic(_ arguments: Arguments) async throws -> Bool {
     let topic = try FleetSettings.topics(arguments).commands
-    let admin = try KafkaAdmin(kafka(arguments), timeout: .seconds(2))
-    let present = try? await admin.metadata().topics
-    await admin.close()
+    let present = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(2)) { try? await $0.metadata().topics }
     guard let present else { return false }
     guard present[topic] == nil else { return true }
     throw CommandFailure(

@@ -12,15 +12,7 @@ struct TopicMigration {
 
   @discardableResult
   func run(isDry: Bool = false) async throws -> TopicsReport {
-    let admin = try KafkaAdmin(kafka)
-    do {
-      let report = try await run(admin, isDry: isDry)
-      await admin.close()
-      return report
-    } catch {
-      await admin.close()
-      throw error
-    }
+    try await KafkaAdmin.with(kafka) { try await run($0, isDry: isDry) }
   }
 
   private func run(_ admin: KafkaAdmin, isDry: Bool) async throws -> TopicsReport {
