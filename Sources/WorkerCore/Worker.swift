@@ -183,6 +183,11 @@ package actor Worker {
     text.add(
       "reelhaul_ingest_lag_records", Double(parts.commands.lag),
       help: "Commands in the partitions that this worker reads that are not applied yet.")
+    text.add(
+      MetricFamily(
+        "reelhaul_messages_dropped_total", .counter, labels: ["topic"],
+        help: "Messages that Kafka did not take in time, and that nobody needs later."),
+      [(["progress"], Double(parts.progress.dropped)), (["signals"], Double(parts.messages.dropped))])
     text.add("reelhaul_worker_concurrency", Double(concurrency), help: "How many tasks may run here at once.")
     text.add("reelhaul_worker_busy", Double(await runner.running), help: "How many tasks run here.")
     let rooms = await watch.rooms.sorted { $0.key < $1.key }

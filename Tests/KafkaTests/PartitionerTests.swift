@@ -1,5 +1,6 @@
 import ReelhaulKafka
 import ReelhaulSystem
+import TestKit
 import Testing
 
 @Suite struct PartitionerTests {

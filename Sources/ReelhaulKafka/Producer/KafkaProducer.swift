@@ -45,21 +45,6 @@ package final class KafkaProducer: Sendable {
     worker.stop(by: .now)
   }
 
-  /// Writes one record and waits until it is acknowledged.
-  @discardableResult
-  package func send(
-    topic: String, key: [UInt8]?, value: [UInt8]?, headers: [KafkaHeader] = []
-  ) async throws(KafkaError) -> Delivery {
-    try await deliver([KafkaMessage(topic: topic, key: key, value: value, headers: headers)])[0].get()
-  }
-
-  /// Writes the messages in order, and returns when all are acknowledged. Throws the first failure; the others may
-  /// have been written.
-  package func sendAll(_ messages: [KafkaMessage]) async throws(KafkaError) {
-    let deliveries = await deliver(messages)
-    if let first = deliveries.failures.first { _ = try deliveries[first].get() }
-  }
-
   /// Writes the messages in order, and returns the result of each.
   package func deliver(_ messages: [KafkaMessage]) async -> Deliveries {
     await enqueue(messages).value()
@@ -74,7 +59,8 @@ package final class KafkaProducer: Sendable {
     return pending
   }
 
-  /// Writes a record soon, or drops it. It does not wait, keeps no order with ``sendAll(_:)`` and reports no failure.
+  /// Writes a record soon, or drops it. It does not wait, keeps no order with other messages and
+  /// reports no failure.
   package func offer(_ message: KafkaMessage) {
     worker.offer(message)
   }

@@ -7,6 +7,8 @@ package protocol MessageSink: Sendable {
   func failures(writing messages: [KafkaMessage]) async -> [Int: KafkaError]
   /// Writes a message soon, or drops it.
   func offer(_ message: KafkaMessage)
+  /// How many offered messages were dropped or not acknowledged.
+  var dropped: Int { get }
 }
 
 extension KafkaProducer: MessageSink {

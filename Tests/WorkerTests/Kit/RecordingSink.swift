@@ -97,6 +97,8 @@ final class RecordingSink: MessageSink, RoundSink {
     self.messages.withLock { $0 += messages }
   }
 
+  var dropped: Int { 0 }
+
   func offer(_ message: KafkaMessage) {
     messages.withLock { $0.append(message) }
   }
