@@ -95,16 +95,15 @@ struct UpRun {
     _ fleet: LocalFleet, _ body: @Sendable (String) async throws -> ExitCode
   ) async throws -> ExitCode {
     let chosen = context.arguments.given(.dashboardPort).flatMap { Int($0) }
-    let (kafka, topics) = (try kafka(fleet), TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? ""))
+    let (kafka, topics) = (try kafka(fleet), fleet.environment.topics)
     let client = try ReelhaulClient(Fleet.patient(kafka), topicPrefix: topics.prefix, source: "/reelhaul/up")
-    let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
     let telemetry = try FleetSettings.telemetry(context.arguments.settings).map {
       OTLPExporter($0, service: "reelhaul-serve", log: Logger(level: .warning))
     }
     let outcome: Result<ExitCode, any Error>
     do {
       outcome = .success(
-        try await PostgresPool.with(configuration) { pool in
+        try await PostgresPool.with(fleet.environment.postgres()) { pool in
           try await ControlServer.serving(
             PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0],
             telemetry: telemetry, body)
@@ -130,7 +129,7 @@ struct UpRun {
   }
 
   private func commands(of fleet: LocalFleet) -> GroupObserver? {
-    let topics = TopicPlan(prefix: fleet.environment["REELHAUL_TOPIC_PREFIX"] ?? "")
+    let topics = fleet.environment.topics
     guard let kafka = try? KafkaConfiguration(bootstrap: fleet.environment["REELHAUL_KAFKA"] ?? "") else { return nil }
     return try? GroupObserver(kafka, group: topics.group, topic: topics.commands)
   }
@@ -175,9 +174,8 @@ struct UpRun {
     if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
     try checkSettings(workers)
     try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
-    let configuration = try PostgresConfiguration(url: environment["REELHAUL_POSTGRES"] ?? "")
-    let topics = TopicPlan(prefix: environment["REELHAUL_TOPIC_PREFIX"] ?? "")
-    _ = try await PostgresPool.with(configuration) { pool in
+    let topics = environment.topics
+    _ = try await PostgresPool.with(environment.postgres()) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix)
       if case .existing = options.broker { return }
       if options.postgres != nil { try await waitForOthers(PostgresStore(pool: pool)) }
@@ -213,8 +211,7 @@ struct UpRun {
 
   /// Waits until every worker has its lease and its share of the commands.
   private func waitUntilReady(_ fleet: LocalFleet) async throws {
-    let configuration = try PostgresConfiguration(url: fleet.environment["REELHAUL_POSTGRES"] ?? "")
-    _ = try await PostgresPool.with(configuration) { pool in
+    _ = try await PostgresPool.with(fleet.environment.postgres()) { pool in
       let store = PostgresStore(pool: pool)
       let deadline = BootInstant.now + Self.readiness
       while true {
@@ -258,5 +255,14 @@ struct UpRun {
       "Ready: \(workers) \(workers == 1 ? "worker" : "workers"). Their logs are in \(fleet.layout.logs). In another terminal:"
     )
     context.output.line("source \(SettingsFile.word(fleet.layout.environmentFile))")
+  }
+}
+
+/// The services that an environment of workers names.
+extension [String: String] {
+  fileprivate var topics: TopicPlan { TopicPlan(prefix: self["REELHAUL_TOPIC_PREFIX"] ?? "") }
+
+  fileprivate func postgres() throws -> PostgresConfiguration {
+    try PostgresConfiguration(url: self["REELHAUL_POSTGRES"] ?? "")
   }
 }
