@@ -15,6 +15,8 @@ struct EventBench: Sendable {
   let kafka: KafkaConfiguration
   let topics: TopicPlan
   let producer: KafkaProducer
+  /// That of the server.
+  let loop = EventLoop(name: "events")
 
   static let partitions = 3
 
@@ -31,6 +33,7 @@ struct EventBench: Sendable {
     _ kafka: KafkaConfiguration, _ topics: TopicPlan, _ body: @escaping @Sendable (EventBench) async throws -> Void
   ) async throws {
     let bench = EventBench(kafka: kafka, topics: topics, producer: try KafkaProducer(kafka))
+    defer { bench.loop.shutdown() }
     do {
       try await body(bench)
     } catch {
@@ -45,8 +48,6 @@ struct EventBench: Sendable {
     _ change: (inout EventHub.Settings, inout HTTPServer.Settings) -> Void = { _, _ in }, log: Logger? = nil,
     _ body: @escaping @Sendable (Int, HTTPServer) async throws -> Void
   ) async throws {
-    let loop = EventLoop(name: "events")
-    defer { loop.shutdown() }
     var (settings, server) = (EventHub.Settings(), HTTPServer.Settings())
     change(&settings, &server)
     try await PostgresPool.with(.patient(url: try await TestPostgres.shared.database()), size: 2) {
