@@ -45,6 +45,7 @@ import Testing
   func twoDashesEndTheOptionsAndOneIsAWord() throws {
     #expect(try Sample.arguments("get -- --count").positionals == ["--count"])
     #expect(try Sample.arguments("stop - a").positionals == ["-", "a"])
+    #expect(try Sample.arguments("stop").positionals == [])
   }
 
   @Test("required positionals get their words before an optional one in the middle")
@@ -85,7 +86,6 @@ import Testing
       ("get u --mode fsat", "--mode must be fast or safe, not \"fsat\"; did you mean fast?", nil),
       ("get u --mode safe --mode safe", "--mode is given twice", nil),
       ("get", "app get needs URL: what to get", "See 'app get --help'."),
-      ("stop", "app stop needs TASK: the tasks", "See 'app stop --help'."),
       ("get u f extra", "app get does not know what to do with \"extra\"", "See 'app get --help'."),
       ("help get x", "app help does not know what to do with \"x\"", "See 'app get --help'."),
       ("shell bahs", "SHELL must be bash or zsh, not \"bahs\"; did you mean bash?", nil),

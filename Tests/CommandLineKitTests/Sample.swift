@@ -19,7 +19,7 @@ enum Sample {
     examples: [Example("app get https://a.example/x", "Get x")], exits: [ExitMeaning(0, "done")])
   static let stop = CommandSpec(
     name: "stop", synonyms: ["kill"], summary: "Stop it", options: [place],
-    positionals: [PositionalSpec("TASK", .many(atLeast: 1), help: "the tasks")])
+    positionals: [PositionalSpec("TASK", .many, help: "the tasks")])
   static let shell = CommandSpec(
     name: "shell", summary: "A shell's script",
     positionals: [PositionalSpec("SHELL", kind: .choice(["bash", "zsh"]), help: "which")])

@@ -59,7 +59,7 @@ import WorkerOptions
     let words = example.line.replacing("'A film'", with: "film").split(separator: " ").dropFirst().map(String.init)
     guard case .run(let arguments) = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
     else { return }
-    #expect(throws: Never.self) { try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked() }
+    #expect(throws: Never.self) { try TaskSpec(kind: .download, source: arguments.positionals[0], arguments).checked() }
   }
 
   @Test("an action that a command does not have is told by what it has")
@@ -85,11 +85,19 @@ import WorkerOptions
     #expect(CompletionScript.make(for: shell, Program.spec).contains(brokers))
   }
 
-  @Test("the help of control commands says what is refused, and what needs --all", arguments: ControlAction.names)
-  func helpSaysWhatIsRefused(_ name: String) throws {
+  @Test("the help of control commands says of every flag whether it needs --all", arguments: ControlAction.names)
+  func helpSaysWhatNeedsAll(_ name: String) async throws {
     let command = try #require(Self.commands[name])
-    #expect(command.discussion.contains("does not allow it are refused"))
-    #expect(command.options.first { $0.name == OptionSpec.json.name }?.help.contains("With --all") == true)
+    let parser = CommandParser(Program.spec, settings: Settings(environment: [:]))
+    for option in command.options where option.kind == .flag && option.name != OptionSpec.everything.name {
+      guard case .run(let arguments) = try parser.parse([name, option.spelling, "\(UniqueID(high: 1, low: 2))"]) else {
+        throw UsageError("nothing to run")
+      }
+      let error = await #expect(throws: UsageError.self) {
+        try await ControlCommand(.cancel, Context(arguments, environment: [:])).run()
+      }
+      #expect(option.help.hasPrefix("With --all") == error?.message.hasSuffix("needs --all"), "\(option.name)")
+    }
   }
 
   @Test("the help of every command has its summary", arguments: commands.keys.sorted())

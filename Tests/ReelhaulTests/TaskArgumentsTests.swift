@@ -16,7 +16,7 @@ import WorkerOptions
     guard case .run(let arguments) = try parser.parse(["download", source] + words) else {
       throw UsageError("nothing to run")
     }
-    return try TaskSpec(downloadOf: arguments.positionals[0], arguments).checked()
+    return try TaskSpec(kind: .download, source: arguments.positionals[0], arguments).checked()
   }
 
   @Test("every flag of download is read")

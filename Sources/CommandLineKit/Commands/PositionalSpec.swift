@@ -3,8 +3,8 @@ package struct PositionalSpec: Sendable, Hashable {
   package enum Arity: Sendable, Hashable {
     case one
     case optional
-    /// All remaining words, at least `atLeast` of them.
-    case many(atLeast: Int)
+    /// All remaining words, if there are any.
+    case many
   }
 
   /// The placeholder in help: `TASK`, `URL` …
@@ -21,21 +21,14 @@ package struct PositionalSpec: Sendable, Hashable {
     self.help = help
   }
 
-  /// The form in a usage line: `URL`, `[TASK]`, `TASK...`.
+  /// The form in a usage line: `URL`, `[TASK]`, `[TASK...]`.
   package var usage: String {
     switch arity {
     case .one: name
     case .optional: "[\(name)]"
-    case .many(atLeast: 0): "[\(name)...]"
-    case .many: "\(name)..."
+    case .many: "[\(name)...]"
     }
   }
 
-  package var isRequired: Bool {
-    switch arity {
-    case .one: true
-    case .optional: false
-    case .many(let minimum): minimum > 0
-    }
-  }
+  package var isRequired: Bool { arity == .one }
 }

@@ -21,7 +21,7 @@ extension Subcommand {
       options: [.letters, .correction, .json] + OptionSpec.producing,
       positionals: [
         PositionalSpec("ACTION", .optional, kind: .choice(["list", "replay", "drop"]), help: "list, replay or drop"),
-        PositionalSpec("ID", .many(atLeast: 0), help: "PARTITION-OFFSET, as 'list' shows it"),
+        PositionalSpec("ID", .many, help: "PARTITION-OFFSET, as 'list' shows it"),
       ],
       examples: [
         Example("reelhaul dead-letters", "Which commands were refused, and why"),

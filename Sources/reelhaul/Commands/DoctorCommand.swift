@@ -32,7 +32,14 @@ extension Subcommand {
     async let postgres = PostgresDoctor(arguments: arguments, topicPrefix: topics?.prefix).examine()
     findings += await kafka + postgres + MachineDoctor(arguments: arguments).examine()
     if context.wantsJSON {
-      context.output.json(findings)
+      context.output.documents(findings) { finding, json in
+        json.object { json in
+          json.member("check", finding.check)
+          json.member("status", finding.status.rawValue)
+          json.member("message", finding.message)
+          json.member("advice", finding.advice)
+        }
+      }
     } else {
       let column = findings.map { DisplayWidth.of($0.check) }.max() ?? 0
       for finding in findings { print(finding, column, context) }
@@ -66,21 +73,4 @@ extension Subcommand {
 extension OptionSpec {
   static let audit = OptionSpec(
     "audit", .flag, help: "Compare every counter with the rows it counts; reads all tasks, so it may take minutes")
-}
-
-extension Output {
-  fileprivate func json(_ findings: [Finding]) {
-    document { json in
-      json.array { json in
-        for finding in findings {
-          json.object { json in
-            json.member("check", finding.check)
-            json.member("status", finding.status.rawValue)
-            json.member("message", finding.message)
-            json.member("advice", finding.advice)
-          }
-        }
-      }
-    }
-  }
 }

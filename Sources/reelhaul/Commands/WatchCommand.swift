@@ -16,7 +16,7 @@ extension Subcommand {
         """,
       options: [.group, .containing, .once, .json] + OptionSpec.producing,
       positionals: [
-        PositionalSpec("TASK", .many(atLeast: 0), help: "the tasks' ids, or their ends; all unfinished ones by default")
+        PositionalSpec("TASK", .many, help: "the tasks' ids, or their ends; all unfinished ones by default")
       ],
       examples: [
         Example("reelhaul watch", "All unfinished tasks, live"),

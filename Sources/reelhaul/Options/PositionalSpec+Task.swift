@@ -5,7 +5,7 @@ extension PositionalSpec {
   static let task = PositionalSpec("TASK", help: "the task's id, or its last 6 digits or more")
   /// None with `--all`.
   static let anyTasks = PositionalSpec(
-    "TASK", .many(atLeast: 0), help: "the tasks' ids, or their last 6 digits or more")
+    "TASK", .many, help: "the tasks' ids, or their last 6 digits or more")
 }
 
 extension Example {

@@ -6,13 +6,8 @@ import TaskCore
 import WorkerOptions
 
 extension TaskSpec {
-  /// The download that the command line describes. Single values are checked here; the caller checks the whole.
-  init(downloadOf source: String, _ arguments: Arguments) throws {
-    try self.init(kind: .download, source: source, arguments)
-  }
-
-  /// The task of any kind that the command line describes, with an id of its own where none is given. `uuid` finds the
-  /// task that the value of an option names.
+  /// The task that the command line describes, with an id of its own where none is given. Single values are checked
+  /// here; the caller checks the whole. `uuid` finds the task that the value of an option names.
   init(
     kind: TaskKind, source: String, _ arguments: Arguments,
     uuid: (String, OptionSpec) throws(UsageError) -> UniqueID = TaskField.Value.uuid
