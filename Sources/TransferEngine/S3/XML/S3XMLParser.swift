@@ -231,3 +231,12 @@ struct S3XMLParser {
     (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-.".utf8.contains(byte)
   }
 }
+
+/// Why a document of a store cannot be read. Of the document it shows at most names.
+package struct S3XMLError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  init(_ description: String) {
+    self.description = description
+  }
+}
