@@ -183,8 +183,3 @@ extension StorageRoot {
     return try await credentials.fields(of: name, for: url, on: files, refused: refused)
   }
 }
-
-extension TaskFailure {
-  /// Whether the server may take the same request with a credential that is read anew.
-  var mayBeOfOldCredential: Bool { self.class == .fail && [.http(401), .http(403)].contains(code) }
-}

@@ -103,6 +103,14 @@ extension TaskFailure {
     default: break
     }
   }
+
+  /// Whether the server may take the same request with a credential that is read anew.
+  var mayBeOfOldCredential: Bool { self.class == .fail && [.http(401), .http(403)].contains(code) }
+}
+
+extension CurlHead {
+  /// The length of the whole object, from an answer to HEAD or GET.
+  var size: Int64? { self["content-encoding"] == nil ? self["content-length"].flatMap { Int64($0) } : nil }
 }
 
 extension StorageRoot {

@@ -16,13 +16,13 @@ enum S3Conditions {
   var areLookedAt: Bool { [.proven, .honoured, .unproven].contains(self) }
 
   /// What this process has found out.
-  private static let known = Lock<[String: S3Conditions]>([:])
+  static let known = Lock<[String: S3Conditions]>([:])
   private static let most = 1000
 
   /// Nil if it has not been asked.
   static func of(_ bucket: String) -> S3Conditions? { known.withLock { $0[bucket] } }
 
-  static func learn(_ conditions: S3Conditions?, of bucket: String) {
+  static func learn(_ conditions: S3Conditions, of bucket: String) {
     known.withLock { known in
       if known.count >= most { known.removeAll() }
       known[bucket] = conditions

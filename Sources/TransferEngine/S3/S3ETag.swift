@@ -7,12 +7,10 @@ package enum S3ETag {
     tag.utf8.count >= 2 && tag.hasPrefix("\"") && tag.hasSuffix("\"") ? String(tag.dropFirst().dropLast()) : tag
   }
 
-  /// Whether it looks like an MD5, of a whole object or of an object of parts. Any other one proves nothing about bytes.
-  package static func looksLikeMD5(_ tag: String) -> Bool {
-    let parts = bare(tag).split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count <= 2, parts[0].utf8.count == 32, parts[0].utf8.allSatisfy({ Hex.value(of: $0) != nil }) else {
-      return false
-    }
-    return parts.count == 1 || parts[1].utf8.allSatisfy { (0x30...0x39).contains($0) } && !parts[1].isEmpty
+  /// The MD5 that the tag is, in lower case; nil for any other tag, such as that of an object of parts, which proves
+  /// nothing about bytes.
+  static func md5(_ tag: String) -> String? {
+    let digits = bare(tag).lowercased()
+    return digits.utf8.count == 32 && digits.utf8.allSatisfy { Hex.value(of: $0) != nil } ? digits : nil
   }
 }

@@ -43,9 +43,6 @@ package final class UploadBodies: @unchecked Sendable {
     UploadBody(range, from: self, all: nil, beforeLast: beforeLast, repeating: {})
   }
 
-  /// The body of a request that is not a part of the file.
-  func document(_ bytes: [UInt8]) -> some CurlBody { CurlBytes(bytes) }
-
   /// The body of bytes that are read already, because their checksum must be sent before them.
   ///
   /// - Parameter repeating: called when libcurl sends all of them once more by itself: the answer says nothing of the

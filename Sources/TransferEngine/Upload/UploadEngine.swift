@@ -75,7 +75,7 @@ package struct UploadEngine: Sendable {
       return (
         root,
         {
-          var secret = try await root.secret(spec.credential, for: url)
+          var secret = try await root.applicableSecret(of: spec.credential, for: url)
           // It is for the destination then, or the target refuses it.
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
@@ -163,13 +163,13 @@ package struct UploadEngine: Sendable {
       throw TaskFailure(code: .destinationInvalid, message: "the destination cannot be sent", class: .fail)
     }
     let credential = parameters.toCredential ?? spec.credential
-    var secret = try await root.secret(credential, for: url)
+    var secret = try await root.applicableSecret(of: credential, for: url)
     let isRemote: Bool
     switch try? ResourceURL(spec.source) {
     case .web(let web)?:
       isRemote = true
       if secret == nil, parameters.toCredential == nil, let source = CurlURL(web.text),
-        try await root.secret(credential, for: source) != nil
+        try await root.applicableSecret(of: credential, for: source) != nil
       {
         secret = []
       }
@@ -213,7 +213,9 @@ package struct UploadEngine: Sendable {
 
 extension StorageRoot {
   /// The header fields of a credential for `url`; nil if it is not for it.
-  fileprivate func secret(_ credential: String?, for url: CurlURL) async throws(TaskFailure) -> [HeaderField]? {
+  fileprivate func applicableSecret(
+    of credential: String?, for url: CurlURL
+  ) async throws(TaskFailure) -> [HeaderField]? {
     guard let credential else { return [] }
     do throws(TaskFailure) {
       return try await credentials.fields(of: credential, for: url, on: files)

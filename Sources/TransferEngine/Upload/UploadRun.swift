@@ -50,8 +50,9 @@ final class UploadRun: @unchecked Sendable {
     let pulse = lane.loop.repeating(every: .seconds(10), ledger.pulse)
     defer { pulse.cancel() }
     do {
-      var reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
-      for _ in 0..<Self.beginnings {
+      var begun = 0
+      while true {
+        let reason: TaskFailure
         do {
           return try await attempt()
         } catch is UploadSourceChanged {
@@ -70,8 +71,9 @@ final class UploadRun: @unchecked Sendable {
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
         }
+        begun += 1
+        if begun == Self.beginnings { return .failed(reason) }
       }
-      return .failed(reason)
     } catch var failure as TaskFailure {
       // The next attempt goes on with it.
       if failure.mayBeOfOldCredential, await hasNewCredential() { failure.class = .retry }
@@ -197,11 +199,11 @@ final class UploadRun: @unchecked Sendable {
   private func checkRepeat(after earlier: UploadCheckpoint?) throws {
     guard let state, state.plan.isSentOnce else { return }
     // Of which version it was is forgotten.
-    if ledger.beginsAnew { throw Self.answerLost(at: target.location, "the task was canceled") }
+    if ledger.beginsAnew { throw TaskFailure.answerLost(at: target.location, "the task was canceled") }
     guard let earlier, earlier.isPublishing else { return }
     let isOther = earlier.identity != state.identity
     guard isOther || !target.knowsRepeats else { return }
-    throw Self.answerLost(at: target.location, isOther ? "the source has changed" : nil)
+    throw TaskFailure.answerLost(at: target.location, isOther ? "the source has changed" : nil)
   }
 
   /// Whether it is read once before any of it is sent, and all later reads are compared with that. Bytes that are held do
@@ -328,20 +330,6 @@ final class UploadRun: @unchecked Sendable {
         try await loop.sleep(for: .seconds(1 << number))
       }
     }
-  }
-
-  /// Whether an answer comes from a server or gateway that does not know what became of the request: any above 499 but
-  /// those that refuse it.
-  static func isUntold(_ status: Int) -> Bool { status >= 500 && ![501, 503, 505, 507, 511].contains(status) }
-
-  /// The server may have done what it does with the file, and would do it again.
-  static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {
-    TaskFailure(
-      code: .answerLost,
-      message: """
-        \(location) was sent the whole file, and has not told what became of it\(reason.map { " (\($0))" } ?? ""): it \
-        may have taken it. A POST is not sent a second time
-        """, class: .fail)
   }
 
   private func record(_ change: (inout UploadCheckpoint) -> Void) async throws {

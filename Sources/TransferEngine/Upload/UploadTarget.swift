@@ -25,8 +25,8 @@ package protocol UploadTarget: Sendable {
   /// it, it is told whose it is.
   func look(_ upload: UploadOrder) async throws -> UploadedObject?
 
-  /// Whether what is there has the bytes of this version, and by what that is proven. Of others' objects, only what the
-  /// server tells of their bytes, or the bytes themselves, prove it.
+  /// Whether what ``look(_:)`` has found has the bytes of this version; sets what proves it. For an object that is not
+  /// this task's own, only what the server tells of its bytes, or the bytes themselves, are a proof.
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool
 
   /// Whether the request that makes the object refuses by itself to replace another one, and costs little then: nobody
@@ -65,11 +65,6 @@ package protocol UploadTarget: Sendable {
 }
 
 extension UploadTarget {
-  package func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
-    // One of another size is what a server made of a request that it did not know.
-    there.size ?? upload.size == upload.size
-  }
-
   package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
 
   package var knowsRepeats: Bool { false }
@@ -77,6 +72,10 @@ extension UploadTarget {
   package func copiesByStore(_ upload: UploadOrder) -> Bool { false }
 
   package func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? { 0 }
+
+  /// Whether an answer comes from a server or gateway that does not know what became of the request: any above 499 but
+  /// those that refuse it.
+  static func isUntold(_ status: Int) -> Bool { status >= 500 && ![501, 503, 505, 507, 511].contains(status) }
 }
 
 /// How a file is cut for a target.
@@ -244,6 +243,9 @@ package struct UploadReceipt: Hashable, Sendable {
   /// Where the file is, if the segment is all of it and the server chose the place.
   package var location: String?
 
+  /// What the server has made of a segment that is the whole file.
+  var object: UploadedObject { UploadedObject(etag: etag, versionID: versionID) }
+
   package init(
     segment: Int, etag: String = "", verified: UploadOutput.Verified? = nil, crc32c: UInt32? = nil,
     versionID: String? = nil, location: String? = nil
@@ -267,6 +269,16 @@ package struct UploadSegment: Sendable {
 }
 
 extension TaskFailure {
+  /// The server may have done what it does with the file, and would do it again.
+  static func answerLost(at location: String, _ reason: String? = nil) -> TaskFailure {
+    TaskFailure(
+      code: .answerLost,
+      message: """
+        \(location) was sent the whole file, and has not told what became of it\(reason.map { " (\($0))" } ?? ""): it \
+        may have taken it. A POST is not sent a second time
+        """, class: .fail)
+  }
+
   /// The destination takes no file of `size` bytes.
   static func tooLarge(_ size: Int64, for location: String, most: Int64) -> TaskFailure {
     TaskFailure(

@@ -28,6 +28,7 @@ import Testing
     let location = "test://place"
     func plan(size: Int64) async throws -> UploadPlan { UploadPlan(segmentSize: 1, parallel: 16) }
     func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
+    func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool { false }
     func begin(_ upload: UploadOrder) async throws -> [UInt8] { [] }
     func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
       .open([:])

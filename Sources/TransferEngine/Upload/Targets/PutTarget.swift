@@ -110,71 +110,92 @@ struct PutTarget: UploadTarget {
     }
     for _ in 0...Self.redirects {
       if looks, upload.ifExists != .replace, try await look(at: place) != nil {
-        let there = try await own(at: place, upload)
+        let there = try await ownFile(at: place, upload)
         if there.size == upload.size { return UploadReceipt(segment: segment.number, verified: .sha256) }
         replaces = there.etag ?? "*"
       }
-      var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
-      if tellsDigest, let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
-      if upload.ifExists != .replace, method == .put, !isPresigned {
-        more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
+      let answer = try await answer(to: request(to: place, upload, replaces: replaces), segment, upload)
+      guard [307, 308].contains(answer.status) else {
+        return try await receipt(for: answer, segment, upload, at: place)
       }
-      if method == .post, !knowsRepeats {
-        more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.owner.version ?? "")\""))
-      }
-      let isSentOnce = upload.plan.isSentOnce
-      // With the last block the file is public.
-      let publish = { @Sendable in
-        try await upload.body.source.check()
-        // A request that is over publishes nothing any more.
-        try Task.checkCancellation()
-        if isSentOnce { try await upload.publishing(true) }
-      }
-      let body = upload.body.streaming(segment.range, beforeLast: publish)
-      if segment.range.isEmpty { try await publish() }
-      var request = CurlRequest(
-        method, url: place.url, headers: headers(for: place) + more, lowSpeed: .upload)
-      request.body = body
-      request.isSentOnce = method == .post
-      let answer: CurlAnswer
-      do {
-        answer = try await call(request)
-      } catch {
-        throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
-      }
-      if isSentOnce, !Self.stored.contains(answer.status) {
-        if body.isSent, Self.isUntold(answer.status) {
-          if !knowsRepeats { throw UploadRun.answerLost(at: location, "status \(answer.status)") }
-          isInDoubt.withLock { $0 = true }
-        } else {
-          try await broughtNothing(upload)
-        }
-      }
-      switch answer.status {
-      case _ where Self.stored.contains(answer.status):
-        return UploadReceipt(
-          segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload),
-          location: made(answer.head, at: place))
-      case 307, 308:
-        place = try redirected(answer.head, from: place)
-        // A look at the first place need not have led here.
-        looks = true
-      case 412 where upload.ifExists != .replace:
-        guard try await own(at: place, upload).size == upload.size else {
-          throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url)
-        }
-        return UploadReceipt(segment: segment.number, verified: .sha256)
-      case 200..<300:
-        throw TaskFailure.badResponse(
-          "status \(answer.status) does not say that the file is stored", url: place.url)
-      default:
-        var failure = TaskFailure(refusing: answer.head, url: url.text)
-        // Each attempt sends the whole file.
-        if failure.class == .wait { failure.class = .retry }
-        throw failure
-      }
+      place = try redirected(answer.head, from: place)
+      // A look at the first place need not have led here.
+      looks = true
     }
     throw Place.redirectLoop(location, limit: Self.redirects)
+  }
+
+  /// The request that brings the file, still without its body.
+  ///
+  /// - Parameter replaces: The entity tag of what alone may be replaced; nil if nothing may be there.
+  private func request(to place: Place, _ upload: UploadOrder, replaces: String?) -> CurlRequest {
+    var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
+    if tellsDigest, let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
+    if upload.ifExists != .replace, method == .put, !isPresigned {
+      more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
+    }
+    if method == .post, !knowsRepeats {
+      more.append(("Idempotency-Key", "\"\(upload.task)-\(upload.owner.version ?? "")\""))
+    }
+    var request = CurlRequest(method, url: place.url, headers: headers(for: place) + more, lowSpeed: .upload)
+    request.isSentOnce = method == .post
+    return request
+  }
+
+  /// Sends the request with its body. Of a file that is sent once, records whether the server may have it.
+  private func answer(
+    to request: CurlRequest, _ segment: UploadSegment, _ upload: UploadOrder
+  ) async throws -> CurlAnswer {
+    let isSentOnce = upload.plan.isSentOnce
+    // With the last block the file is public.
+    let publish = { @Sendable in
+      try await upload.body.source.check()
+      // A request that is over publishes nothing any more.
+      try Task.checkCancellation()
+      if isSentOnce { try await upload.publishing(true) }
+    }
+    let body = upload.body.streaming(segment.range, beforeLast: publish)
+    if segment.range.isEmpty { try await publish() }
+    var request = request
+    request.body = body
+    let answer: CurlAnswer
+    do {
+      answer = try await call(request)
+    } catch {
+      throw isSentOnce ? await doubt(body, upload, error) : body.failure ?? error
+    }
+    guard isSentOnce, !Self.stored.contains(answer.status) else { return answer }
+    if body.isSent, Self.leavesPostOpen(answer.status) {
+      if !knowsRepeats { throw TaskFailure.answerLost(at: location, "status \(answer.status)") }
+      isInDoubt.withLock { $0 = true }
+    } else {
+      try await broughtNothing(upload)
+    }
+    return answer
+  }
+
+  /// What an answer that is not a redirect says of the file.
+  private func receipt(
+    for answer: CurlAnswer, _ segment: UploadSegment, _ upload: UploadOrder, at place: Place
+  ) async throws -> UploadReceipt {
+    switch answer.status {
+    case _ where Self.stored.contains(answer.status):
+      return UploadReceipt(
+        segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload),
+        location: made(answer.head, at: place))
+    case 412 where upload.ifExists != .replace:
+      guard try await ownFile(at: place, upload).size == upload.size else {
+        throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url)
+      }
+      return UploadReceipt(segment: segment.number, verified: .sha256)
+    case 200..<300:
+      throw TaskFailure.badResponse("status \(answer.status) does not say that the file is stored", url: place.url)
+    default:
+      var failure = TaskFailure(refusing: answer.head, url: url.text)
+      // Each attempt sends the whole file.
+      if failure.class == .wait { failure.class = .retry }
+      throw failure
+    }
   }
 
   /// Where a POST has made the file, if its answer says so.
@@ -185,7 +206,7 @@ struct PutTarget: UploadTarget {
 
   /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
   /// libcurl repeats one, too.
-  private func own(at place: Place, _ upload: UploadOrder) async throws -> UploadedObject {
+  private func ownFile(at place: Place, _ upload: UploadOrder) async throws -> UploadedObject {
     if let there = try await read(place, upload), there.owner != nil { return there }
     // It is looked at again, and skipped.
     if upload.ifExists == .skip, try await look(at: start) != nil { throw UploadGone() }
@@ -234,8 +255,8 @@ struct PutTarget: UploadTarget {
 
   /// Whether the answer to a POST, which had its whole body, leaves open what became of that. A redirect may be thanks, or
   /// lead to a page for signing in.
-  private static func isUntold(_ status: Int) -> Bool {
-    UploadRun.isUntold(status) || (200..<400).contains(status) && ![307, 308].contains(status)
+  private static func leavesPostOpen(_ status: Int) -> Bool {
+    isUntold(status) || (200..<400).contains(status) && ![307, 308].contains(status)
   }
 
   /// What it means that a request which must not be repeated got no answer.
@@ -245,7 +266,7 @@ struct PutTarget: UploadTarget {
     // An empty body is sent with the head.
     let isSent = body.isSent && (upload.size > 0 || Self.afterRequest.contains(failure.code.rawValue))
     if isSent {
-      if !knowsRepeats { return UploadRun.answerLost(at: location, failure.code.rawValue) }
+      if !knowsRepeats { return TaskFailure.answerLost(at: location, failure.code.rawValue) }
       isInDoubt.withLock { $0 = true }
     } else {
       // If this cannot be recorded, the next run has the doubt.
@@ -295,40 +316,37 @@ struct PutTarget: UploadTarget {
     }
     guard let head, head.status == 200 else { return nil }
     var there = UploadedObject(size: head.size, etag: head["etag"])
-    if let (size, seen) = hasher.all, try await own(.sha256, upload.body.source, first: size) == seen {
+    if let (size, seen) = hasher.all, try await sourceDigest(.sha256, upload, first: size) == seen {
       (there.size, there.owner) = (size, upload.owner)
       if size == upload.size { there.verified = .sha256 }
     }
     return there
   }
 
-  private func own(_ algorithm: DigestAlgorithm, _ source: any UploadSource, first size: Int64? = nil) async throws
-    -> [UInt8]
-  {
+  private func sourceDigest(
+    _ algorithm: DigestAlgorithm, _ upload: UploadOrder, first size: Int64? = nil
+  ) async throws -> [UInt8] {
     var state = DigestState(algorithm)
-    try await source.readAll(first: size) { state.update($0) }
+    try await upload.body.source.readAll(first: size) { state.update($0) }
     return state.finish()
   }
 
   /// What the server's answer proves of the bytes that it received; nil if nothing. Throws if they are others.
   private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadOutput.Verified? {
-    let source = upload.body.source
     if let told = head["repr-digest"].flatMap(Self.sha256) ?? head["x-amz-checksum-sha256"] {
-      let own = if let known = upload.sha256 { known } else { try await own(.sha256, source) }
-      guard told == Base64.encode(own) else { throw damaged }
+      let sha256 = if let known = upload.sha256 { known } else { try await sourceDigest(.sha256, upload) }
+      guard told == Base64.encode(sha256) else { throw damaged }
       return .sha256
     }
     if let told = head["x-amz-checksum-crc32c"] {
       var crc: UInt32 = 0
-      try await source.readAll { crc = crc32c($0, continuing: crc) }
+      try await upload.body.source.readAll { crc = crc32c($0, continuing: crc) }
       guard told == S3Checksum.crc32c(crc) else { throw damaged }
       return .crc32c
     }
     // Another tag proves nothing: it may be that of an encrypted file.
-    guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
-      S3ETag.bare(etag).lowercased() == Hex.encode(try await own(.md5, source))
-    else { return nil }
-    return .md5
+    guard let told = head["etag"].flatMap(S3ETag.md5) else { return nil }
+    return told == Hex.encode(try await sourceDigest(.md5, upload)) ? .md5 : nil
   }
 
   /// The value of `sha-256` in a field such as `Repr-Digest`.
@@ -345,11 +363,6 @@ struct PutTarget: UploadTarget {
     TaskFailure(
       code: .digestMismatch, message: "\(location): the server received other bytes than were sent", class: .retry)
   }
-}
-
-extension CurlHead {
-  /// The length of the whole object, from an answer to HEAD or GET.
-  var size: Int64? { self["content-encoding"] == nil ? self["content-length"].flatMap { Int64($0) } : nil }
 }
 
 /// Hashes the body of a 200, and ends where it is longer than the source.

@@ -80,8 +80,8 @@ extension S3Target {
   func checkDestination(_ upload: UploadOrder, beforeJoining: Bool = false) async throws {
     guard upload.ifExists != .replace else { return }
     let known = try await conditions()
-    let looks = try await client.store().isAWS
-    let isKept = beforeJoining ? looks : known?.areLookedAt == true
+    let isAWS = try await client.store().isAWS
+    let isKept = beforeJoining ? isAWS : known?.areLookedAt == true
     guard !isKept, let there = try await look(), there.owner?.task != upload.task else { return }
     throw try await occupied(upload)
   }

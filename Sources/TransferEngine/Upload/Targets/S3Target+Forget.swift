@@ -15,6 +15,7 @@ extension S3Target {
     do {
       begun = try await uploads(since: milliseconds)
     } catch let error as S3Error where Self.mayNotList.contains(error.status) {
+      // What was left, if anything was, stays until the bucket's own rule.
       return
     } catch {
       throw client.failure(error, key)
@@ -25,9 +26,6 @@ extension S3Target {
       try await abort(session: Session(uploadID: uploadID).json)
     }
   }
-
-  /// Who may write need not be allowed to list. What was left, if anything was, stays until the bucket's own rule.
-  static let mayNotList = [403, 405, 501]
 
   /// Whether an open upload has no part. One that was ended since it was listed is no longer open.
   private func isEmpty(_ uploadID: String) async throws -> Bool {

@@ -46,11 +46,10 @@ extension S3Target {
 
   /// The MD5 of the bytes that the store has, if the entity tag is one. That of an encrypted object may look like one.
   static func md5(_ head: CurlHead) -> String? {
-    guard let etag = head["etag"], S3ETag.looksLikeMD5(etag), !etag.contains("-"),
-      head["x-amz-server-side-encryption"]?.hasPrefix("aws:kms") != true,
+    guard head["x-amz-server-side-encryption"]?.hasPrefix("aws:kms") != true,
       head["x-amz-server-side-encryption-customer-algorithm"] == nil
     else { return nil }
-    return S3ETag.bare(etag).lowercased()
+    return head["etag"].flatMap(S3ETag.md5)
   }
 
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
@@ -106,17 +105,18 @@ extension S3Target {
     return crc
   }
 
-  /// The object of a confirmed request that made it.
-  static func taken(_ receipt: UploadReceipt) -> UploadedObject {
-    UploadedObject(etag: receipt.etag, versionID: receipt.versionID, remark: takenRemark)
+  /// An object that the store has confirmed, and after which it shows another one or none.
+  static func unseen(_ confirmed: UploadedObject) -> UploadedObject {
+    var object = confirmed
+    object.remark =
+      "the store has confirmed the object, and does not show it: it was replaced or taken away at once"
+    return object
   }
 
-  /// Whether it is the one that the store has confirmed, as its only segment.
-  func isOf(_ there: UploadedObject, _ receipts: [UploadReceipt]) -> Bool {
-    receipts.count == 1 && receipts.first.map { S3ETag.bare($0.etag) } == there.etag.map(S3ETag.bare)
+  /// Whether two objects have the same entity tag.
+  static func isSame(_ there: UploadedObject, _ confirmed: UploadedObject) -> Bool {
+    there.etag.map(S3ETag.bare) == confirmed.etag.map(S3ETag.bare)
   }
-
-  static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
 
   /// The object, if this task has made it of this version, or of one that it does not tell.
   func own(_ upload: UploadOrder) async throws -> UploadedObject? {
@@ -124,46 +124,26 @@ extension S3Target {
     return there
   }
 
-  /// What the object is made with. A copy of an object of S3 has what its source has, but for what the task says.
-  func objectFields(_ upload: UploadOrder) -> [HeaderField] {
-    var fields = [
-      HeaderField(name: "x-amz-meta-reelhaul-task", value: "\(upload.task)"),
-      HeaderField(name: "x-amz-meta-reelhaul-generation", value: "\(upload.generation)"),
-      HeaderField(name: "x-amz-meta-reelhaul-version", value: upload.owner.version ?? ""),
-    ]
-    if let storageClass = parameters.storageClass {
-      fields.append(HeaderField(name: "x-amz-storage-class", value: storageClass))
-    }
-    for (name, value) in parameters.metadata.sorted(by: { $0.key < $1.key }) {
-      fields.append(HeaderField(name: "x-amz-meta-\(name)", value: value))
-    }
-    if let type = parameters.contentType { fields.append(HeaderField(name: "Content-Type", value: type)) }
-    fields += self.fields
-    let named = Set(fields.map { $0.name.lowercased() })
-    var found = upload.body.source.properties.filter { !named.contains($0.name) }
-    // Stores refuse more metadata than this.
-    if Self.metadataBytes(fields + found) > UploadParameters.metadataLimit { found.removeAll(where: Self.isMetadata) }
-    fields += found
-    if !fields.contains(where: { $0.name.lowercased() == "content-type" }) {
-      fields.append(HeaderField(name: "Content-Type", value: "application/octet-stream"))
-    }
-    return fields
-  }
-
-  private static func isMetadata(_ field: HeaderField) -> Bool { field.name.hasPrefix(metadataPrefix) }
-
-  private static func metadataBytes(_ fields: [HeaderField]) -> Int {
-    fields.filter(isMetadata).reduce(0) { $0 + $1.name.utf8.count - metadataPrefix.utf8.count + $1.value.utf8.count }
-  }
-
-  private static let metadataPrefix = "x-amz-meta-"
-
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
   func occupied(_ upload: UploadOrder) async throws -> any Error {
     let there = try await look()
     // It is looked at again, and skipped.
     if there?.owner?.task == upload.task || there != nil && upload.ifExists == .skip { return UploadGone() }
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
+  }
+
+  /// An upload that may have been finished is gone, or an object is in the way that may be this task's own. If nobody may
+  /// look at it, another upload would find it in its way.
+  func checkDoubt(_ upload: UploadOrder, isInDoubt: Bool = false) async throws {
+    guard isInDoubt || upload.mayBeThere, upload.ifExists != .replace, case .forbidden = try await head() else {
+      return
+    }
+    throw TaskFailure(
+      code: .answerLost,
+      message: """
+        the store may have \(location) already: the answer to a request that makes it was lost, and this credential may \
+        not look at the object
+        """, class: .fail)
   }
 
   var damaged: TaskFailure {

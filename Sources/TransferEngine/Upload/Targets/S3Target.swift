@@ -46,16 +46,17 @@ struct S3Target: UploadTarget {
     // The newest way first: older stores refuse it.
     var ways = [Session(hasChecksums: false, copies: copies)]
     if !copies, parameters.checksum != UploadParameters.Checksum.none { ways += [Session(), Session(isWhole: true)] }
-    while let way = ways.popLast() {
+    while true {
       do {
-        return try await create(upload, way).json
-      } catch let error as S3Error where [400, 501].contains(error.status) && !error.refreshesCredentials {
-        guard !ways.isEmpty else { throw client.failure(error, key) }
+        return try await create(upload, ways.removeLast()).json
+      } catch let error as S3Error
+        where [400, 501].contains(error.status) && !error.refreshesCredentials && !ways.isEmpty
+      {
+        // An older way may do.
       } catch {
         throw client.failure(error, key)
       }
     }
-    throw UploadGone()
   }
 
   func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
@@ -155,7 +156,7 @@ struct S3Target: UploadTarget {
     do {
       head = try await conditionally(upload, call)
     } catch let error as S3Error {
-      if UploadRun.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
+      if Self.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
       guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       guard var there = try await look(), there.owner?.task == upload.task else {
@@ -222,36 +223,12 @@ struct S3Target: UploadTarget {
 
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     let session = try Session(session)
-    var object: UploadedObject?
+    var object: UploadedObject
     if let uploadID = session.uploadID {
       try await checkDestination(upload, beforeJoining: true)
       object = try await complete(upload, uploadID, session, receipts)
-    }
-    if session.uploadID == nil, let receipt = receipts.first, receipt.verified != nil {
-      // The answer to the PUT says all that a HEAD would.
-      object = UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
-    }
-    if object == nil {
-      switch try await head() {
-      case .found(var there)
-      where (there.owner == nil || upload.mayHaveMade(there)) && !isOf(there, receipts):
-        if try await proves(&there, upload) {
-          object = there
-        } else if there.owner != nil {
-          throw damaged
-        } else if session.uploadID == nil {
-          // One that does not say whose it is: somebody has replaced it at once.
-          object = receipts.first.map(Self.taken)
-        }
-      case .found(let there): object = there
-      case .forbidden: object = receipts.first.map { UploadedObject(etag: $0.etag, versionID: $0.versionID) }
-      // One that several requests make was not even confirmed.
-      case .absent where session.uploadID == nil: object = receipts.first.map(Self.taken)
-      case .absent: break
-      }
-    }
-    guard var object else {
-      throw TaskFailure.badResponse("the object is not there after its upload", url: location)
+    } else {
+      object = try await made(upload, receipts)
     }
     if object.owner != nil, !upload.mayHaveMade(object) {
       throw TaskFailure(
@@ -264,6 +241,28 @@ struct S3Target: UploadTarget {
     object.verified =
       kinds == [.crc32c] ? .crc32c : kinds.isSubset(of: [.crc32c, .md5]) ? .md5 : object.size == nil ? .none : .size
     return object
+  }
+
+  /// The object that one request has made.
+  private func made(_ upload: UploadOrder, _ receipts: [UploadReceipt]) async throws -> UploadedObject {
+    guard let receipt = receipts.first else {
+      throw TaskFailure.badResponse("the object is not there after its upload", url: location)
+    }
+    // The answer to the PUT says all that a HEAD would.
+    if receipt.verified != nil {
+      return UploadedObject(size: upload.size, etag: receipt.etag, versionID: receipt.versionID)
+    }
+    switch try await head() {
+    case .found(var there)
+    where (there.owner == nil || upload.mayHaveMade(there)) && !Self.isSame(there, receipt.object):
+      if try await proves(&there, upload) { return there }
+      guard there.owner == nil else { throw damaged }
+      // One that does not say whose it is: somebody has replaced it at once.
+      return Self.unseen(receipt.object)
+    case .found(let there): return there
+    case .forbidden: return receipt.object
+    case .absent: return Self.unseen(receipt.object)
+    }
   }
 
   func abort(session: [UInt8]) async throws {
@@ -295,6 +294,9 @@ struct S3Target: UploadTarget {
     session.isWhole = way.isWhole && head["x-amz-checksum-type"] == Self.wholeChecksum.value
     return session
   }
+
+  /// The statuses with which a store refuses to list uploads or parts: who may write need not be allowed to.
+  static let mayNotList = [403, 405, 501]
 
   func parts(of uploadID: String) async throws -> [S3PartList.Part] {
     var parts: [S3PartList.Part] = []

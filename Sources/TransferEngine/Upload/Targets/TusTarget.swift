@@ -38,6 +38,8 @@ struct TusTarget: UploadTarget {
   /// An upload gets a place of its own: nothing is ever replaced.
   func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
 
+  func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool { false }
+
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
     let server = try await capabilities()
     guard server.extensions.contains("creation") else {
