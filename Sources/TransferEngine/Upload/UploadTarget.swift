@@ -167,10 +167,11 @@ package struct UploadOrder: Sendable {
   /// only reading proves something.
   package var isDoubted = false
 
-  /// Whether this task says to have made it of this version. An object that does not say of which must be proven.
-  func mayHaveMade(_ there: UploadedObject) -> Bool {
-    guard let maker = there.owner, maker.task == task else { return false }
-    return maker.version == nil || maker == owner
+  /// Whether this task says to have made it of this version. An object that does not say of which must be proven, and so
+  /// must one that says nothing, if a request that makes it has got no answer: some stores forget or keep no metadata.
+  func mayHaveMade(_ there: UploadedObject, isInDoubt: Bool = false) -> Bool {
+    guard let maker = there.owner else { return mayBeThere || isInDoubt }
+    return maker.task == task && (maker.version == nil || maker == owner)
   }
 }
 

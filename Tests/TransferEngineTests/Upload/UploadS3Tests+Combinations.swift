@@ -140,6 +140,46 @@ extension UploadS3Tests {
     }
   }
 
+  @Test(
+    "where a store forgets metadata and an answer is lost, the bytes tell whose the object is",
+    arguments: [small, size], [true, false])
+  func forgottenMetadata(size: Int, ignores: Bool) async throws {
+    for (isOthers, isNextRun) in [(false, false), (false, true), (true, false), (true, true)] {
+      try await UploadHarness.run { harness in
+        S3Conditions.learn(ignores ? .ignored : .honoured, of: "\(harness.store.url())/films")
+        let bytes = Self.bytes(size)
+        try harness.put(bytes)
+        let makes: StoreOperation = size == Self.small ? .putObject : .completeUpload
+        let (isLost, isOver) = (Lock(false), Lock(false))
+        harness.store.script { [store = harness.store] request in
+          if request.operation == .headObject { return [.header("x-amz-meta-reelhaul-task", nil)] }
+          guard request.operation == makes else { return [] }
+          if isOver.withLock({ $0 }) { return ignores ? [.ignoreIfNoneMatch] : [] }
+          let isFirst = isLost.withLock { isLost in
+            defer { isLost = true }
+            return !isLost
+          }
+          if isFirst { return [.closeAfterApplying] }
+          if isNextRun { return [.status(503, headers: [("Retry-After", "60")])] }
+          if isOthers { store.put("films/film.mp4", bytes: bytes.reversed()) }
+          return ignores ? [.ignoreIfNoneMatch] : []
+        }
+        let (spec, ledger) = (Self.spec { $0.ifExists = .fail }, UploadRecordingLedger())
+        var outcome = await harness.run(spec, ledger: ledger)
+        if outcome.failure?.class == .retry {
+          if isOthers { harness.store.put("films/film.mp4", bytes: bytes.reversed()) }
+          isOver.withLock { $0 = true }
+          outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+        }
+        if harness.store.objects["films/film.mp4"]?.bytes == bytes {
+          #expect(outcome.failure == nil && outcome.object?.verified == .crc32c, "\(outcome)")
+        } else {
+          #expect(outcome.failure?.code == .destinationExists, "\(outcome)")
+        }
+      }
+    }
+  }
+
   @Test("who may not list parts sends them again to the same upload") func mayNotListParts() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())

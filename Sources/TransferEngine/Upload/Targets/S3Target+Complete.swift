@@ -109,7 +109,7 @@ extension S3Target {
     // A store that keeps no metadata, or not the version, tells it by the tag.
     case .found(let there) where there.owner?.version == nil && ending.isConfirmed(there):
       object = there
-    case .found(let there) where ending.upload.mayHaveMade(there):
+    case .found(let there) where ending.upload.mayHaveMade(there, isInDoubt: ending.isInDoubt):
       object = there
       guard try await proves(&object, ending.upload, crc32c: ending.crc32c) else {
         if ending.isConfirmed(there) { throw damaged }
@@ -128,7 +128,9 @@ extension S3Target {
   /// What follows from a refusal: the object, if it is there nevertheless; nil where the end is to be tried again.
   private func refused(_ error: S3Error, _ ending: inout Ending) async throws -> UploadedObject? {
     // Its answer may have been lost, and this one is about what it did.
-    if var there = try await own(ending.upload), try await proves(&there, ending.upload, crc32c: ending.crc32c) {
+    if var there = try await own(ending.upload, isInDoubt: ending.isInDoubt),
+      try await proves(&there, ending.upload, crc32c: ending.crc32c)
+    {
       // An earlier upload of this version was joined late: this one is left.
       if error.status == 412 { try? await abort(session: Session(uploadID: ending.uploadID).json) }
       return there

@@ -14,10 +14,15 @@ extension S3Target {
     return try await conditions() == .proven
   }
 
+  /// A larger object is not sent twice only to ask.
+  private static let mostForQuestion: Int64 = 1 << 20
+
   /// Asks a bucket once whether `If-None-Match` alone keeps an object: with the one that was just made, so that its bytes are
   /// the same afterwards whatever the store does. Somebody may have taken or replaced it: the store looks at `If-Match`.
   func proveConditions(_ upload: UploadOrder, _ call: S3Client.Call, made etag: String) async throws {
-    guard upload.ifExists == .fail, upload.replaces == nil, try await conditions() == .honoured else { return }
+    guard upload.ifExists == .fail, upload.replaces == nil, upload.size <= Self.mostForQuestion,
+      try await conditions() == .honoured
+    else { return }
     let store = try await client.store().name
     var question = call
     // One that this task had made before was replaced.

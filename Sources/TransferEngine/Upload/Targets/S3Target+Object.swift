@@ -119,8 +119,8 @@ extension S3Target {
   }
 
   /// The object, if this task has made it of this version, or of one that it does not tell.
-  func own(_ upload: UploadOrder) async throws -> UploadedObject? {
-    guard let there = try await look(), upload.mayHaveMade(there) else { return nil }
+  func own(_ upload: UploadOrder, isInDoubt: Bool = false) async throws -> UploadedObject? {
+    guard let there = try await look(), upload.mayHaveMade(there, isInDoubt: isInDoubt) else { return nil }
     return there
   }
 

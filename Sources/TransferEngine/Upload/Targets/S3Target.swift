@@ -151,7 +151,10 @@ struct S3Target: UploadTarget {
       defer { sent = true }
       return sent
     }
-    if isAgain || upload.mayBeThere { try await checkDestination(upload) }
+    if isAgain || upload.mayBeThere {
+      if isInDoubt.withLock({ $0 }), let receipt = try await earlier(segment, of: upload) { return receipt }
+      try await checkDestination(upload)
+    }
     var head: CurlHead
     do {
       head = try await conditionally(upload, call)
@@ -159,17 +162,13 @@ struct S3Target: UploadTarget {
       if Self.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
       guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
-      guard var there = try await look(), there.owner?.task == upload.task else {
+      if let receipt = try await earlier(segment, of: upload) { return receipt }
+      guard let there = try await look(), there.owner?.task == upload.task else {
         let isInDoubt = isInDoubt.withLock { $0 }
         try await checkDoubt(upload, isInDoubt: isInDoubt)
         // It was there before. The next run need not doubt it either.
         if !isInDoubt, !upload.mayBeThere { try await upload.publishing(false) }
         throw try await occupied(upload)
-      }
-      if upload.mayHaveMade(there), try await proves(&there, upload) {
-        return UploadReceipt(
-          segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
-          versionID: there.versionID)
       }
       call.headers.append(HeaderField(name: "If-Match", value: there.etag ?? ""))
       do { head = try await client.send(call).head } catch { throw client.failure(error, key) }
@@ -180,6 +179,15 @@ struct S3Target: UploadTarget {
     let receipt = try await receipt(of: segment, head, bytes, sums)
     try await proveConditions(upload, call, made: receipt.etag)
     return receipt
+  }
+
+  /// The receipt of an earlier request of this task, if that has made the object of this version.
+  private func earlier(_ segment: UploadSegment, of upload: UploadOrder) async throws -> UploadReceipt? {
+    let isInDoubt = isInDoubt.withLock { $0 }
+    guard var there = try await own(upload, isInDoubt: isInDoubt), try await proves(&there, upload) else { return nil }
+    return UploadReceipt(
+      segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
+      versionID: there.versionID)
   }
 
   /// The request that brings bytes, and their checksums.
