@@ -44,6 +44,7 @@ async function follow({ isBack = false, isReplaced = false } = {}) {
     // The browser remembers a module that failed: only a new page asks again.
     mine.root.append(h("div", { class: "empty is-error" }, h("p", { class: "strong" }, "This view could not be loaded."), h("p", {}, h("button", { type: "button", onclick: () => location.reload() }, "Load the page again"))));
     $("#main").replaceChildren(mine.root);
+    reloadOnceBack(mine, new URL(MODULES[name], import.meta.url));
     return;
   }
   if (shown !== mine) return;
@@ -54,6 +55,18 @@ async function follow({ isBack = false, isReplaced = false } = {}) {
   if (!isFirst && name !== "sign-in") mine.root.querySelector("h1")?.focus({ preventScroll: true });
   const heading = mine.root.querySelector("h1")?.textContent;
   if (heading) document.title = name === "overview" ? "Reelhaul" : `${heading} · Reelhaul`;
+}
+
+/// Loads the page again once the server gives `module`, if it was seen not to give it.
+async function reloadOnceBack(mine, module) {
+  let wasAway = false;
+  while (shown === mine) {
+    const isThere = await fetch(module).then((response) => response.ok, () => false);
+    if (shown !== mine) return;
+    if (isThere) return wasAway ? location.reload() : undefined;
+    wasAway = true;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
 }
 
 // MARK: Navigation
