@@ -905,6 +905,48 @@ def the_page_follows_a_server_that_is_killed_and_restarted(s):
 
 
 @check
+def a_view_that_could_not_be_loaded_is_loaded_once_the_server_is_back(s):
+    page = s.browser.page()
+    is_away = True
+    page.route("**/assets/fleet.js", lambda route: route.abort() if is_away else route.fallback())
+    page.goto(s.base)
+    expect(page.locator(".figures-row")).to_be_visible()
+    page.get_by_role("link", name="Queues").click()
+    expect(page.get_by_text("This view could not be loaded.")).to_be_visible()
+    is_away = False
+    expect(page.locator("h1")).to_have_text("Queues")
+    page.context.close()
+
+
+@check
+def a_wide_list_scrolls_inside_its_panel(s):
+    s.paused("wide")
+    page = s.browser.page(viewport={"width": 1100, "height": 700})
+    names = "state,name,queue,progress,rate,eta,created,kind,priority,size,host,attempt,worker,labels,finished"
+    page.add_init_script(f"localStorage.setItem('reelhaul.columns', JSON.stringify('{names}'.split(',')))")
+    page.goto(f"{s.base}?view=tasks&queue=wide")
+    row = page.locator(".body .row").first
+    expect(row).to_be_visible()
+    edges = "(row) => [...row.children].map((cell) => Math.round(cell.getBoundingClientRect().left))"
+    page.evaluate("document.querySelector('.sideways').scrollLeft = 1e6")
+    expect(page.get_by_role("columnheader", name="Finished")).to_be_in_viewport(ratio=1)
+    assert page.locator(".row.top").evaluate(edges) == row.evaluate(edges)
+    page.evaluate("document.querySelector('.heads').scrollLeft = 0")
+    expect(row.locator(".of-state")).to_be_in_viewport(ratio=1)
+    for view in ("tasks", "workers", "queues", "hosts", "operations"):
+        page.goto(f"{s.base}?view={view}")
+        expect(page.locator("#main .loading", has_text="Loading")).to_have_count(0)
+        for width in (320, 800, 900, 1024, 1100):
+            page.set_viewport_size({"width": width, "height": 700})
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{view} is {wide} px wider than a window of {width}"
+            for button in page.locator("td.act button").all():
+                button.scroll_into_view_if_needed()
+                assert button.evaluate("(it) => it.getBoundingClientRect().right <= innerWidth"), (view, width)
+    page.context.close()
+
+
+@check
 def the_filters_show_what_the_address_says(s):
     page = s.browser.page()
     page.goto(f"{s.base}?view=tasks")

@@ -1,7 +1,7 @@
 // Workers, queues with their weights and limits, hosts, and storages.
 import { can, get, post, put } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
-import { age, ago, bytes, duration, number, plural, rate, until } from "./format.js";
+import { age, ago, bytes, duration, number, plural, rate, short, until } from "./format.js";
 import { live } from "./live.js";
 import { param, tasksHref } from "./route.js";
 import { ask, bar, confirm, empty, failure, head, loading, poll, table, toast, told } from "./ui.js";
@@ -26,15 +26,15 @@ const rowsOf = (value, problem, title, again, draw) => problem && !value ? failu
 function workers(view) {
   let list = null, problem = null;
   const draw = () => show(view.root, head("Workers", list && `${plural(list.filter((one) => one.state !== "expired").length, "worker")} live`), rowsOf(list, problem, "Workers", again, (all) => all.length ? panelTable("Workers", [
-    { name: "Worker", width: "13rem", cell: (one) => h("div", { class: "two" }, h("b", {}, `${one.host} ${one.pid}`), h("small", {}, h("code", { title: one.id }, one.id.slice(-12)))) },
-    { name: "State", width: "8rem", cell: (one) => badge(one.state) },
-    { name: "Load", width: "10rem", cell: (one) => h("a", { href: tasksHref({ state: "running" }), class: "load" }, one.concurrency ? bar(100 * one.running / one.concurrency, { label: "Load" }) : null, h("span", { class: "num" }, one.concurrency ? `${one.running} of ${one.concurrency}` : `${one.running} running`)) },
-    { name: "Rate", width: "7rem", is: "num", cell: (one) => rate(one.bytesPerSecond) },
+    { name: "Worker", width: "10.9rem", cell: (one) => h("div", { class: "two" }, h("b", {}, `${one.host} ${one.pid}`), h("small", {}, h("code", { title: one.id }, one.id.slice(-12)))) },
+    { name: "State", width: "7.2rem", cell: (one) => badge(one.state) },
+    { name: "Load", width: "8rem", cell: (one) => h("span", { class: "load" }, one.concurrency ? bar(100 * one.running / one.concurrency, { label: "Load" }) : null, h("span", { class: "num" }, one.concurrency ? `${one.running} of ${one.concurrency}` : `${one.running} running`)) },
+    { name: "Rate", width: "6.2rem", is: "num", cell: (one) => rate(one.bytesPerSecond) },
     { name: "Lease", width: "9rem", cell: (one) => one.state === "expired" ? `ended ${ago(one.leaseUntil)}` : `ends ${until(one.leaseUntil)}` },
-    { name: "Up", width: "7rem", is: "num", cell: (one) => duration(age(one.startedAt)) },
-    { name: "Version", width: "6.5rem", cell: (one) => one.version ?? "–" },
-    { name: "Kinds and storages", cell: (one) => h("div", { class: "two" }, h("span", {}, one.kinds?.join(", ")), h("small", {}, Object.keys(one.volumes ?? {}).join(", ") || "no storage")) },
-    { name: "", label: "Actions", width: "7.5rem", cell: (one) => can("admin") && one.state === "live" ? h("button", { type: "button", onclick: () => drain(one) }, icon("drain"), "Drain") : null },
+    { name: "Up", width: "5rem", is: "num", cell: (one) => short(age(one.startedAt)) },
+    { name: "Version", width: "5.3rem", cell: (one) => one.version ?? "–" },
+    { name: "Kinds, storages", cell: (one) => h("div", { class: "two" }, h("span", {}, one.kinds?.join(", ")), h("small", {}, Object.keys(one.volumes ?? {}).join(", ") || "no storage")) },
+    { name: "", label: "Actions", width: "7.2rem", is: "act", cell: (one) => can("admin") && one.state === "live" ? h("button", { type: "button", onclick: () => drain(one) }, icon("drain"), "Drain") : null },
   ], ordered(all), (one) => one.id, (one) => one.id === param("id")) : empty("No worker has signed on.", "'reelhaul worker' starts one; 'reelhaul up' starts a whole fleet.")));
   const again = poll(view, 2, () => get("v1/workers"), (value, error) => { [list, problem] = [value?.workers ?? list, error]; draw(); });
   view.update = draw;
@@ -70,7 +70,7 @@ function queues(view) {
     { name: "Oldest", width: "6rem", is: "num", cell: (one) => one.oldestRunnableAgeSeconds === null || one.oldestRunnableAgeSeconds === undefined ? "–" : duration(one.oldestRunnableAgeSeconds) },
     { name: "Weight", width: "6rem", is: "num", cell: (one) => h("span", {}, number(one.weight ?? 1), edit(`Weight of ${one.queue}`, () => weight(one))) },
     { name: "Limit", width: "7rem", is: "num", cell: (one) => h("span", {}, one.limit === 0 ? "paused" : number(one.limit ?? null).replace("–", "none"), edit(`Limit of ${one.queue}`, () => limit("queue", one.queue, one.limit))) },
-    { name: "", label: "Actions", width: "7.5rem", cell: (one) => can("admin") ? h("button", { type: "button", onclick: () => hold(one) }, one.limit === 0 ? "Resume" : "Pause") : null },
+    { name: "", label: "Actions", width: "6.8rem", is: "act", cell: (one) => can("admin") ? h("button", { type: "button", onclick: () => hold(one) }, one.limit === 0 ? "Resume" : "Pause") : null },
   ], all, (one) => one.queue) : empty("There are no queues yet.", "The first task of a queue makes it.")),
   h("h2", { class: "between", "data-key": "limits" }, "Limits"),
   rowsOf(limits, limitsProblem, "Limits", readLimits, (all) => panelTable("Limits", [
@@ -121,7 +121,6 @@ function hosts(view) {
     { name: "Limit", width: "8rem", is: "num", cell: (one) => h("span", {}, one.limit === null || one.limit === undefined ? "none" : number(one.limit), can("admin") ? h("button", { type: "button", class: "plain edit", "aria-label": `Limit of ${one.host}`, onclick: () => limit(one) }, "Edit") : null) },
     { name: "Failed", width: "7rem", is: "num", cell: (one) => count({ state: "failed", host: one.host }, one.failed) },
     { name: "Rate", width: "8rem", is: "num", cell: (one) => rate(one.bytesPerSecond ?? 0) },
-    { name: "", label: "Remarks", cell: () => "" },
   ], all, (one) => one.host) : empty("No host has tasks that wait, run or failed.")));
   const again = poll(view, 2, () => get("v1/hosts"), (value, error) => { [list, problem] = [value?.hosts ?? list, error]; draw(); });
   draw();

@@ -29,11 +29,11 @@ export function open(_, view) {
 
   function all() {
     return [head("Operations", "Commands for many tasks at once, the newest first."), problem && !list ? failure(problem, again) : !list ? loading() : list.length ? h("section", { class: "panel flush" }, table("Operations", [
-      { name: "Operation", width: "16rem", cell: (item) => h("div", { class: "two" }, h("a", { href: href({ view: "operations", id: item.id }) }, item.action), h("small", {}, filterWords(item))) },
-      { name: "State", width: "7rem", cell: (item) => state(item) },
-      { name: "Progress", width: "12rem", cell: (item) => bar(item.state === "done" ? 100 : item.matched ? 100 * ((item.applied ?? 0) + (item.refused ?? 0)) / item.matched : 0, { state: STATE[item.state] }) },
-      { name: "Matched", width: "7rem", is: "num", cell: (item) => number(item.matched ?? 0) }, { name: "Applied", width: "7rem", is: "num", cell: (item) => number(item.applied ?? 0) }, { name: "Refused", width: "6rem", is: "num", cell: (item) => number(item.refused ?? 0) },
-      { name: "By", width: "8rem", cell: (item) => item.actor ?? "–" }, { name: "When", cell: (item) => ago(item.createdAt) },
+      { name: "Operation", cell: (item) => h("div", { class: "two" }, h("a", { href: href({ view: "operations", id: item.id }) }, item.action), h("small", {}, filterWords(item))) },
+      { name: "State", width: "7.2rem", cell: (item) => state(item) },
+      { name: "Progress", width: "9rem", cell: (item) => bar(item.state === "done" ? 100 : item.matched ? 100 * ((item.applied ?? 0) + (item.refused ?? 0)) / item.matched : 0, { state: STATE[item.state] }) },
+      { name: "Matched", width: "6rem", is: "num", cell: (item) => number(item.matched ?? 0) }, { name: "Applied", width: "6rem", is: "num", cell: (item) => number(item.applied ?? 0) }, { name: "Refused", width: "6rem", is: "num", cell: (item) => number(item.refused ?? 0) },
+      { name: "By", width: "8rem", cell: (item) => item.actor ?? "–" }, { name: "When", width: "7.5rem", cell: (item) => ago(item.createdAt) },
     ], list, (item) => item.id)) : empty("There were no operations yet.", h("p", { class: "quiet" }, "Select tasks in ", h("a", { href: tasksHref() }, "the list"), ", or all that match, and choose what to do with them."))];
   }
 

@@ -61,8 +61,9 @@ const known = new Map();
 export function open(_, view) {
   let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null;
   const body = h("div", { class: "body", role: "rowgroup" });
-  const top = h("div", { role: "rowgroup" });
-  const list = h("div", { class: "list", role: "table", "aria-label": "Tasks" }, top, body);
+  const top = h("div", { class: "heads", role: "rowgroup" });
+  const sideways = h("div", { class: "sideways" }, body);
+  const list = h("div", { class: "list", role: "table", "aria-label": "Tasks" }, top, sideways);
   const parts = { head: h("div", {}), tools: h("div", {}), choice: h("div", { class: "choice", role: "region", "aria-label": "Selection" }), pill: h("div", { class: "pill-place" }), end: h("div", { class: "end", "aria-live": "polite" }) };
   view.root.append(parts.head, parts.tools, parts.choice, h("div", { class: "list-place" }, parts.pill, list), parts.end);
 
@@ -165,9 +166,9 @@ export function open(_, view) {
         h("input", { type: "search", name: "text", "aria-label": "Search id, source and destination", placeholder: "Search id, source, destination", autocomplete: "off", spellcheck: "false", value: filter.text ?? "", oninput: (event) => search(event.target.value), onchange: (event) => search(event.target.value, 0) }),
         typed("queue", "Queue"), typed("host", "Host"),
         h("select", { name: "kind", "aria-label": "Kind", onchange: (event) => change({ view: "tasks", kind: event.target.value }) }, option("", filter.kind ?? "", "All kinds"), [...new Set([...KINDS, ...(filter.kind ? [filter.kind] : [])])].map((kind) => option(kind, filter.kind))),
-        h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("code", "Error code"), typed("label", "Label: K=V or K"), moment("after", "Created after"), moment("before", "before"),
-          h("select", { name: "sort", "aria-label": "Order", onchange: (event) => change({ view: "tasks", sort: event.target.value }) }, option("", filter.sort ?? "", "Newest first"), option("createdAt", filter.sort, "Oldest first")))),
-        Object.keys(filter).length ? h("a", { class: "button plain", href: "?view=tasks", onclick: () => { for (const input of parts.tools.querySelectorAll("input")) input.value = ""; } }, "Clear") : null),
+        Object.keys(filter).length ? h("a", { class: "button plain", href: "?view=tasks", onclick: () => { for (const input of parts.tools.querySelectorAll("input")) input.value = ""; } }, "Clear") : null,
+        h("details", { open: extra, class: "more" }, h("summary", {}, "More"), h("div", { class: "line" }, typed("code", "Error code"), typed("label", "Label: K=V or K", { placeholder: "Label: K=V" }), moment("after", "Created after"), moment("before", "before"),
+          h("select", { name: "sort", "aria-label": "Order", onchange: (event) => change({ view: "tasks", sort: event.target.value }) }, option("", filter.sort ?? "", "Newest first"), option("createdAt", filter.sort, "Oldest first"))))),
       h("div", { class: "chips", role: "group", "aria-label": "States" }, STATES.map((state) => h("button", { type: "button", class: `chip is-${state}`, "aria-pressed": String(states.includes(state)), "data-key": state, onclick: () => toggle(state) }, icon(state), state)))));
   }
 
@@ -179,11 +180,14 @@ export function open(_, view) {
 
   // MARK: Rows
 
-  const template = () => `${can("write") ? "2.2rem " : ""}${columns().map((one) => COLUMNS[one].width).join(" ")}`;
+  const template = () => [...(can("write") ? ["2.2rem"] : []), ...columns().map((one) => COLUMNS[one].width)];
   const rowHeight = () => matchMedia("(max-width: 48rem)").matches ? 68 : 48;
 
   function drawTop() {
-    list.style.setProperty("--columns", template());
+    const widths = template();
+    list.style.setProperty("--columns", widths.join(" "));
+    // What the columns need together, with the gaps between them.
+    list.style.setProperty("--wide", `calc(${widths.map((one) => /[\d.]+rem/.exec(one)[0]).join(" + ")} + ${widths.length - 1} * var(--gap))`);
     show(top, h("div", { class: "row top", role: "row" },
       can("write") ? h("span", { role: "columnheader", class: "pick" }, h("input", { type: "checkbox", "aria-label": "Select all rows that were read", checked: selected.size > 0 && selected.size >= rows.rows.length, indeterminate: selected.size > 0 && selected.size < rows.rows.length, onchange: (event) => { selected = new Set(event.target.checked ? rows.rows.map((row) => row.id) : []); isAll = false; drawTop(); drawRows(); drawChoice(); } })) : null,
       columns().map((one) => h("span", { role: "columnheader", class: COLUMNS[one].is }, COLUMNS[one].words))));
@@ -319,6 +323,16 @@ export function open(_, view) {
     removeEventListener("scroll", onScroll);
     removeEventListener("resize", onScroll);
   });
+
+  // The heads stay in sight while the page scrolls, so they and the rows scroll sideways each by themselves, to the same place.
+  let place = 0;
+  const follow = (one, other) => one.addEventListener("scroll", () => {
+    // What only follows does not lead back: that would end a smooth scroll.
+    if (Math.abs(one.scrollLeft - place) < 1) return;
+    place = other.scrollLeft = one.scrollLeft;
+  }, { passive: true });
+  follow(top, sideways);
+  follow(sideways, top);
 
   // MARK: Selection
 

@@ -21,10 +21,12 @@ export function failure(problem, retry) {
 
 export const loading = () => h("p", { class: "loading" }, "Loading…");
 
-/// Rows in a table whose columns keep their widths: `columns` are `{name, width, is, cell}`.
+/// Rows in a table whose columns keep their widths: `columns` are `{name, width, is, cell}`. The one without a width takes the rest, at
+/// least 9rem. Where that is too wide, the table scrolls, and its buttons stay in sight.
 export function table(label, columns, rows, keyOf) {
+  const wide = columns.reduce((sum, column) => sum + parseFloat(column.width ?? "9rem"), 0);
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
-    h("table", {},
+    h("table", { css: { "--wide": `${wide}rem` } },
       h("colgroup", {}, columns.map((column) => h("col", { css: column.width && { width: column.width } }))),
       h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.is }, column.name || h("span", { class: "sr" }, column.label))))),
       h("tbody", {}, rows.map((row) => h("tr", { "data-key": keyOf(row) }, columns.map((column) => h("td", { class: column.is, "data-name": column.name || null }, column.cell(row))))))));
