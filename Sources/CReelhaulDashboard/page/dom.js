@@ -52,9 +52,11 @@ export function text(node, value) {
 
 /// Shows `children` in `parent`, and keeps the nodes that are alike. Nodes with `data-key` are found again when they move.
 export function show(parent, ...children) {
-  const fragment = document.createDocumentFragment();
+  const fragment = document.createDocumentFragment(), focused = document.activeElement;
   append(fragment, children);
   mergeChildren(parent, fragment);
+  // A node that moves loses the focus.
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 function mergeChildren(old, next) {

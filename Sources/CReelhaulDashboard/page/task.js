@@ -12,7 +12,12 @@ const EVENT_ICONS = { submitted: "plus", started: "running", unblocked: "next", 
 
 export function open(_, view) {
   let id = null, task = null, problem = null, history = null, historyProblem = null, cells = null, busy = null, readTask, readHistory, seen = null;
-  const draw = () => show(view.root, page());
+  const draw = () => {
+    const isActing = view.root.querySelector(".head .tools")?.contains(document.activeElement);
+    show(view.root, page());
+    // Whoever acted by the keyboard goes on from the actions that are possible now.
+    if (isActing && document.activeElement === document.body) (view.root.querySelector(".head .tools > *") ?? view.root.querySelector("h1")).focus({ preventScroll: true });
+  };
 
   const start = () => {
     id = taskId();
@@ -75,7 +80,9 @@ export function open(_, view) {
   function actions() {
     const names = allowed(task);
     return [
-      ...names.map((name, index) => h("button", { type: "button", "data-key": name, "data-action": name, class: ACTIONS[name].isBad ? "bad-line" : index === 0 ? "main" : null, disabled: busy === name, onclick: async () => {
+      ...names.map((name, index) => h("button", { type: "button", "data-key": name, "data-action": name, class: ACTIONS[name].isBad ? "bad-line" : index === 0 ? "main" : null, "aria-disabled": busy === name ? "true" : null, onclick: async () => {
+        // A button that is disabled loses the focus.
+        if (busy === name) return;
         busy = name;
         draw();
         const isSent = await act(task, name);
@@ -124,7 +131,7 @@ export function open(_, view) {
 
   function life() {
     const events = history ?? plain();
-    return panel("Life", history ? h("span", { class: "quiet" }, plural(events.length, "event")) : null,
+    return panel("Life", null,
       historyProblem && !historyProblem.isMissing && !history ? failure(historyProblem, readHistory) : null,
       h("ol", { class: "life" }, events.map((event, index) => {
         const before = events[index - 1], gap = before ? Math.max(0, (Date.parse(event.at) - Date.parse(before.at)) / 1000) : null;
@@ -169,7 +176,7 @@ export function open(_, view) {
       ["After", task.after?.length && h("span", {}, task.after.map((one, index) => [index ? ", " : "", h("a", { href: taskHref(one) }, h("code", {}, one.slice(-8)))]))],
       ["Labels", Object.keys(task.labels ?? {}).length > 0 && h("span", { class: "labels" }, Object.entries(task.labels).map(([name, value]) => h("a", { class: "tag", href: labelHref(name, value) }, `${name}=${value}`)))],
       ["Created", h("time", { datetime: task.createdAt }, `${time(task.createdAt, true)} (${ago(task.createdAt)})`)], ["Started", task.startedAt && time(task.startedAt, true)], ["Finished", task.finishedAt && time(task.finishedAt, true)],
-      ["Events so far", number(task.sequence)],
+      ["Last event", `number ${number(task.sequence)}`],
     ].filter(([, value]) => value);
     return panel("Facts", null, h("dl", { class: "facts" }, rows.map(([name, value]) => h("div", { "data-key": name }, h("dt", {}, name), h("dd", {}, value)))));
   }

@@ -77,11 +77,11 @@ export function dialog(title, body, { wide = false, onclose } = {}) {
   return node;
 }
 
-/// Resolves to true if somebody agrees. `body` says what will happen.
+/// Resolves to true if somebody agrees. `body` says what will happen. Before something bad, the way back has the focus.
 export function confirm(title, body, yes, { isBad = false } = {}) {
   return new Promise((resolve) => dialog(title, (node) => [
     h("h2", {}, title), body,
-    h("menu", {}, h("button", { type: "button", onclick: () => node.close() }, "Back"), h("button", { type: "button", class: isBad ? "bad" : "main", autofocus: true, onclick: () => node.close("yes") }, yes)),
+    h("menu", {}, h("button", { type: "button", autofocus: isBad, onclick: () => node.close() }, "Back"), h("button", { type: "button", class: isBad ? "bad" : "main", autofocus: !isBad, onclick: () => node.close("yes") }, yes)),
   ], { onclose: (value) => resolve(value === "yes") }));
 }
 
