@@ -317,6 +317,94 @@ def a_copy_has_what_the_task_has(s):
 
 
 @check
+def a_copy_changes_nothing_silently(s):
+    labels = {"a=b": "c", "note": "line1\nline2=x", "show": "s3"}
+    task = {
+        "kind": "download", "source": "http://127.0.0.1:9/film.mp4?sig=secret", "destination": "storage://default/copied.mp4",
+        "notify": "http://127.0.0.1:9/hook?key=secret", "headers": {"X-Foo": "bar"}, "labels": labels, "paused": True,
+    }  # fmt: skip
+    first = s.submit(task)
+    page = s.browser.page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{s.base}?view=submit&from={first}")
+    source, hook, headers = (page.locator(f"[name={name}]") for name in ("source", "notify", "headers"))
+    send = page.get_by_role("button", name="Submit", exact=True)
+    expect(headers).to_have_value("X-Foo: ***")
+    expect(page.locator(".notice")).to_contain_text("header fields X-Foo")
+    for field, value in ((source, task["source"]), (hook, task["notify"]), (headers, "X-Foo: other")):
+        send.click()
+        expect(field).to_be_focused()
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("label", has=field)).to_contain_text("Put it back")
+        field.fill(value)
+        expect(field).not_to_have_attribute("aria-invalid", "true")
+    page.get_by_label("add it without starting it").check()
+    send.click()
+    expect(page.locator(".answer")).to_contain_text("1 task submitted.")
+    expect(page.locator(".answer")).to_be_focused()
+    expect(page.locator(".answer")).to_be_in_viewport(ratio=1)
+    page.get_by_role("link", name="Watch it").click()
+    expect(page).to_have_url(re.compile("view=task&id="))
+    second = re.search("id=(.*)", page.url)[1]
+    s.wait(lambda: s.there(second), "the copy is there")
+    told = s.there(second)
+    assert first != second and told["labels"] == labels and told["spec"]["headers"] == ["X-Foo"], told
+    page.context.close()
+
+
+@check
+def what_deletes_something_asks_first(s):
+    page = s.browser.page()
+    posts = []
+    page.route("**/v1/tasks", lambda route: (posts.append(route.request.post_data), route.continue_()))
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.fill("[name=source]", "storage://default/deleted/")
+    page.get_by_label(re.compile("with all it holds")).check()
+    send, dialog = page.get_by_role("button", name="Submit", exact=True), page.get_by_role("dialog")
+    send.click()
+    expect(dialog).to_contain_text("storage://default/deleted/, with all it holds")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(send).to_be_focused()
+    page.get_by_role("button", name="JSON lines").click()
+    line = {"kind": "delete", "source": "storage://default/deleted.mp4"}
+    lines = [json.dumps(line), json.dumps({"command": "submit", "task": line}), '{"kind":"noop","source":"noop://host/x","paused":true}']
+    page.fill("[name=lines]", "\n".join(lines))
+    page.get_by_role("button", name="Submit the lines").click()
+    expect(dialog).to_contain_text("1 other line will be sent too.")
+    assert not posts, posts
+    dialog.get_by_role("button", name="Delete 2").click()
+    expect(page.get_by_text("3 tasks submitted.")).to_be_visible()
+    assert len(posts) == 1, posts
+    page.context.close()
+
+
+@check
+def the_form_refuses_what_cannot_be_meant(s):
+    page = s.browser.page()
+    posts = []
+    page.route("**/v1/tasks", lambda route: (posts.append(route.request.post_data), route.abort()))
+    page.goto(f"{s.base}?view=submit")
+    page.get_by_text("Transfer", exact=True).click()
+    page.fill("[name=source]", "http://127.0.0.1:9/a.mp4\nhttp://127.0.0.1:9/b.mp4")
+    send = page.get_by_role("button", name="Submit 2 tasks")
+    for name, wrong, words, right in (
+        ("destination", "storage://default/a.mp4", "Several URLs need a folder", "storage://default/films/"),
+        ("rate", "fast", "no number of bytes", "20MB"),
+        ("retryAfter", "5,x", "no numbers of seconds", "5,30"),
+    ):
+        field = page.locator(f"[name={name}]")
+        field.fill(wrong)
+        send.click()
+        expect(field).to_be_focused()
+        expect(page.locator("label", has=field)).to_contain_text(words)
+        field.fill(right)
+    expect(page.locator(".submit pre")).to_contain_text("--retry-after 5,30 --rate 20000000")
+    assert not posts, posts
+    page.context.close()
+
+
+@check
 def bytes_are_read_as_on_the_command_line(s):
     texts = {
         "0": 0, "500": 500, "10MiB": 10 << 20, "10mib": 10 << 20, "10 MiB": 10 << 20, "1.5GB": 1_500_000_000,
@@ -1245,6 +1333,14 @@ class Stage:
     def paused(self, queue, *options):
         """The id of a new task that does nothing."""
         id = self.fleet.run("submit", "noop", "--source", "noop://host/x", "--queue", queue, "--paused", *options)
+        self.wait(lambda: self.there(id), "the task is there")
+        return id
+
+    def submit(self, task):
+        """The id of a new task, once it is there."""
+        body, headers = json.dumps(task).encode(), {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(f"{self.base}v1/tasks", body, headers), timeout=30) as answer:
+            id = json.load(answer)["id"]
         self.wait(lambda: self.there(id), "the task is there")
         return id
 

@@ -38,7 +38,11 @@ export function bar(share, { state = "running", label } = {}) {
     h("i", { css: { transform: `scaleX(${known ? share / 100 : state === "running" ? 1 : 0})` } }));
 }
 
-export const field = (label, input, help) => h("label", { class: "field" }, h("span", {}, label), input, help && h("small", {}, help));
+/// `fault` says what is wrong with what the field has.
+export function field(label, input, help, fault) {
+  if (fault) input.setAttribute("aria-invalid", "true");
+  return h("label", { class: "field" }, h("span", {}, label), input, help && h("small", {}, help), fault && h("small", { class: "is-error" }, fault));
+}
 
 export function option(value, chosen, words = value) { return h("option", { value, selected: value === chosen }, words); }
 
