@@ -42,10 +42,12 @@ package enum StuckReason {
     }
   }
 
-  /// The query of the list that has the tasks, and perhaps others that wait.
+  /// The query of the list that has the tasks, and perhaps others that wait. Of two storages it names the first.
   package static func query(_ held: HeldTasks) -> [(name: String, value: String)] {
     switch held.reason {
-    case .limit(.total, _, _), .limit(.storage, _, _), .limit(_, "", _), .storage: [("state", "queued")]
+    case .limit(.total, _, _), .limit(_, "", _): [("state", "queued")]
+    case .limit(.storage, let names, _), .storage(let names):
+      [("state", "queued"), ("text", "storage://\(names.split(separator: ",").first ?? "")/")]
     case .limit(let scope, let name, _): [("state", "queued"), (scope.rawValue, name)]
     case .paused: [("state", "paused")]
     case .scheduled: [("state", "scheduled")]

@@ -104,8 +104,10 @@ import Testing
       paused.paused = true
       var foreign = TaskSpec.api()
       foreign.kind = TaskKind(rawValue: "transcode")
+      var homeless = TaskSpec.api()
+      homeless.destination = "storage://nowhere/film.mp4"
       let first = TaskSpec.api(host: "broken.example")
-      _ = try await bench.store.apply([paused, foreign, first].map(Command.submit))
+      _ = try await bench.store.apply([paused, foreign, homeless, first].map(Command.submit))
       for claim in try await bench.store.claim(worker, limit: 10, call: 1) {
         let failure = TaskFailure(code: .http(404), message: "It is not there.", class: .fail)
         let outcome: Settlement.Outcome =
@@ -119,6 +121,7 @@ import Testing
         #"{"reason":"pause","count":3,"isAtLeast":false,"text":"3 tasks wait because host full.example is paused: its limit is 0.","query":"state=queued&host=full.example"}"#,
         #"{"reason":"pause","count":1,"isAtLeast":false,"text":"1 task is paused until somebody resumes it.","query":"state=paused"}"#,
         #"{"reason":"worker","count":1,"isAtLeast":false,"text":"1 task waits for a worker with a handler for the kind transcode: no live worker has one.","query":"state=queued&kind=transcode"}"#,
+        #""text":"1 task waits for a worker with the storage nowhere: no live worker can use it.","query":"state=queued&text=storage%3A%2F%2Fnowhere%2F"}"#,
         #""failures":[{"code":"http_404","host":"broken.example","count":1,"isAtLeast":false,"newestAt":""#,
         #""taskId":"\#(first.id)","message":"It is not there.","advice":"Submit a new task if the URL was wrong"#,
       ] { #expect(body.contains(part), "\(part)\n\(body)") }
@@ -134,11 +137,11 @@ import Testing
           #"{"host":"broken.example","waiting":0,"running":0,"failed":1,"limit":null,"bytesPerSecond":0}"#), "\(hosts)")
       let queues = await bench.ask("GET", "/v1/queues").body
       #expect(
-        queues.hasPrefix(#"{"queues":[{"queue":"default","weight":1"#) && queues.contains(#""queued":4,"#), "\(queues)")
+        queues.hasPrefix(#"{"queues":[{"queue":"default","weight":1"#) && queues.contains(#""queued":5,"#), "\(queues)")
       #expect(queues.hasSuffix(#""oldestRunnableAgeSeconds":null}],"hasMore":false}"#), "\(queues)")
       #expect(
         await bench.ask("GET", "/v1/counts?by=kind").body
-          == #"{"counts":[{"kind":"noop","count":6},{"kind":"transcode","count":1}]}"#)
+          == #"{"counts":[{"kind":"noop","count":7},{"kind":"transcode","count":1}]}"#)
       #expect(
         await bench.ask("GET", "/v1/counts").body.contains(
           #"{"state":"failed","queue":"default","kind":"noop","count":1}"#))

@@ -1254,6 +1254,24 @@ def each_scope_is_offered_what_it_may_do(s):
 
 
 @check
+def a_token_for_a_queue_is_not_led_to_what_it_may_not_see(s):
+    s.paused("other")
+    told = s.fleet.run("token", "create", "--name", "a-queue", "--scope", "write", "--queue", "other")
+    _, base = s.fleet.serve(free_port(), "--tokens", "required")
+    page = s.browser.page()
+    page.goto(base)
+    page.get_by_label("Token").fill(re.search(r"rhl_\S+", told)[0])
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(".figure", has_text="Workers")).to_be_visible()
+    expect(page.locator("#main a[href*='view=workers']")).to_have_count(0)
+    page.goto(f"{base}?view=queues")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_text("Your token does not allow that.")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Limits")).to_have_count(0)
+    page.context.close()
+
+
+@check
 def nothing_is_offered_before_the_server_says_what_is_allowed(s):
     page = s.browser.page()
     is_away = True

@@ -1,5 +1,5 @@
 // Workers, queues with their weights and limits, hosts, and storages.
-import { can, get, post, put } from "./api.js";
+import { can, get, post, put, seesAll } from "./api.js";
 import { badge, h, icon, show } from "./dom.js";
 import { age, ago, bytes, duration, number, plural, rate, short, until } from "./format.js";
 import { live } from "./live.js";
@@ -72,16 +72,19 @@ function queues(view) {
     { name: "Limit", width: "7rem", is: "num", cell: (one) => h("span", {}, one.limit === 0 ? "paused" : number(one.limit ?? null).replace("–", "none"), edit(`Limit of ${one.queue}`, () => limit("queue", one.queue, one.limit))) },
     { name: "", label: "Actions", width: "6.8rem", is: "act", cell: (one) => can("admin") ? h("button", { type: "button", onclick: () => hold(one) }, one.limit === 0 ? "Resume" : "Pause") : null },
   ], all, (one) => one.queue) : empty("There are no queues yet.", "The first task of a queue makes it.")),
-  h("h2", { class: "between", "data-key": "limits" }, "Limits"),
-  rowsOf(limits, limitsProblem, "Limits", readLimits, (all) => panelTable("Limits", [
-    { name: "Scope", width: "7rem", cell: (one) => one.scope }, { name: "Name", width: "16rem", cell: (one) => one.name ? h("a", { href: tasksHref({ [one.scope]: ["queue", "kind", "host"].includes(one.scope) ? one.name : "" }) }, one.name) : "–" },
-    { name: "Running", width: "11rem", cell: (one) => h("span", { class: "load" }, one.limit ? bar(100 * one.running / Number(one.limit), { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
-    { name: "Limit", width: "9rem", is: "num", cell: (one) => h("span", {}, one.limit === null ? "none" : number(one.limit), edit(`Limit of ${one.scope} ${one.name}`, () => limit(one.scope, one.name, one.limit))) },
-    { name: "Room", width: "6rem", is: "num", cell: (one) => one.room === null ? "–" : number(one.room) }, { name: "", label: "Remarks", cell: (one) => one.declared ? `declared: ${number(one.declared)}` : one.learned ? `learned: ${number(one.learned)}` : "" },
-  ], all, (one) => `${one.scope} ${one.name}`)),
-  can("admin") ? h("p", { "data-key": "add" }, h("button", { type: "button", onclick: addLimit }, icon("plus"), "Set another limit")) : null);
+  ...(seesAll() ? limitsTable() : []));
+  const limitsTable = () => [
+    h("h2", { class: "between", "data-key": "limits" }, "Limits"),
+    rowsOf(limits, limitsProblem, "Limits", readLimits, (all) => panelTable("Limits", [
+      { name: "Scope", width: "7rem", cell: (one) => one.scope }, { name: "Name", width: "16rem", cell: (one) => one.name ? h("a", { href: tasksHref(tasksOf(one)) }, one.name) : "–" },
+      { name: "Running", width: "11rem", cell: (one) => h("span", { class: "load" }, one.limit ? bar(100 * one.running / Number(one.limit), { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
+      { name: "Limit", width: "9rem", is: "num", cell: (one) => h("span", {}, one.limit === null ? "none" : number(one.limit), edit(`Limit of ${one.scope} ${one.name}`, () => limit(one.scope, one.name, one.limit))) },
+      { name: "Room", width: "6rem", is: "num", cell: (one) => one.room === null ? "–" : number(one.room) }, { name: "", label: "Remarks", cell: (one) => one.declared ? `declared: ${number(one.declared)}` : one.learned ? `learned: ${number(one.learned)}` : "" },
+    ], all, (one) => `${one.scope} ${one.name}`)),
+    can("admin") ? h("p", { "data-key": "add" }, h("button", { type: "button", onclick: addLimit }, icon("plus"), "Set another limit")) : null,
+  ];
   const readQueues = poll(view, 2, () => get("v1/queues"), (value, error) => { [list, problem] = [value?.queues ?? list, error]; draw(); });
-  const readLimits = poll(view, 3, () => get("v1/limits"), (value, error) => { [limits, limitsProblem] = [value?.limits ?? limits, error]; draw(); });
+  const readLimits = seesAll() ? poll(view, 3, () => get("v1/limits"), (value, error) => { [limits, limitsProblem] = [value?.limits ?? limits, error]; draw(); }) : () => {};
   const again = () => { readQueues(); readLimits(); };
   draw();
 
@@ -108,6 +111,9 @@ function queues(view) {
   }
 }
 
+/// The filter of the tasks that a limit holds for.
+const tasksOf = ({ scope, name }) => scope === "storage" ? { text: `storage://${name}/` } : { [scope]: name };
+
 const count = (filter, value) => value ? h("a", { href: tasksHref(filter) }, number(value)) : "–";
 
 // MARK: Hosts
@@ -115,7 +121,7 @@ const count = (filter, value) => value ? h("a", { href: tasksHref(filter) }, num
 function hosts(view) {
   let list = null, problem = null;
   const draw = () => show(view.root, head("Hosts", "Where tasks read from, and what waits for each."), rowsOf(list, problem, "Hosts", again, (all) => all.length ? panelTable("Hosts", [
-    { name: "Host", width: "18rem", cell: (one) => h("a", { href: tasksHref({ host: one.host }) }, one.host || "none") },
+    { name: "Host", width: "18rem", cell: (one) => h("a", { href: tasksHref({ host: one.host }) }, one.host) },
     { name: "Waiting", width: "7rem", is: "num", cell: (one) => count({ state: "queued", host: one.host }, one.waiting) },
     { name: "Running", width: "11rem", cell: (one) => h("a", { class: "load", href: tasksHref({ state: "running", host: one.host }) }, one.limit ? bar(100 * one.running / one.limit, { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
     { name: "Limit", width: "8rem", is: "num", cell: (one) => h("span", {}, one.limit === null || one.limit === undefined ? "none" : number(one.limit), can("admin") ? h("button", { type: "button", class: "plain edit", "aria-label": `Limit of ${one.host}`, onclick: () => limit(one) }, "Edit") : null) },

@@ -201,7 +201,7 @@ addEventListener("keydown", (event) => {
   if (!areKeysOn()) return;
   const jump = lastKey.key === "g" && Date.now() - lastKey.at < 1500 ? { o: "overview", t: "tasks", w: "workers", q: "queues", h: "hosts", s: "storages", f: "failures", d: "dead-letters", p: "operations" }[event.key] : null;
   lastKey = { key: event.key, at: Date.now() };
-  if (jump) go(VIEWS.find((item) => item.name === jump).target);
+  if (jump) { const item = views().find(({ name }) => name === jump); if (item) go(item.target); }
   else if (event.key === "/") { const box = shown.root?.querySelector("input[type=search]"); box ? box.focus() : find(); }
   else if (event.key === "?") help();
   else if (event.key === "n" && can("write")) go(href({ view: "submit" }));

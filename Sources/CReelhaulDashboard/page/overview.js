@@ -67,7 +67,7 @@ export function open(_, view) {
       figure("Moving now", tasksHref({ state: "running" }), overview.bytesPerSecond === null ? "–" : rate(overview.bytesPerSecond), `${number(overview.running)} running`, spark(rates)),
       figure("Moved today", tasksHref({ state: "succeeded", after: midnight() }), today ? bytes(overview.bytesToday) : "–", today ? `${finished} succeeded` : "not told by this server"),
       figure("Failed today", href({ view: "failures" }), today ? number(overview.failedToday) : number(overview.counts.failed), today ? `${number(overview.counts.failed)} failed in all` : "failed in all"),
-      figure("Workers", href({ view: "workers" }), number(overview.workers), overview.workers === 0 ? "none is live" : overview.workers === 1 ? "is live" : "are live"));
+      figure("Workers", seesAll() ? href({ view: "workers" }) : null, number(overview.workers), overview.workers === 0 ? "none is live" : overview.workers === 1 ? "is live" : "are live"));
   }
 
   function states(total) {

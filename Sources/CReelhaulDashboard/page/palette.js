@@ -87,7 +87,7 @@ export function help() {
     h("h2", {}, "Keys"),
     h("dl", { class: "keys" }, KEYS.map(([keys, words]) => h("div", {}, h("dt", {}, keys.split(/ +/).map((one) => h("kbd", {}, one))), h("dd", {}, words)))),
     h("label", { class: "check" }, h("input", { type: "checkbox", checked: areKeysOn(), onchange: (event) => { try { localStorage.setItem("reelhaul.keys", event.target.checked ? "on" : "off"); } catch { /* It stays on. */ } } }), h("span", {}, "keys of one character are on")),
-    h("p", { class: "quiet" }, "Every number and every narrowing is a link: what you see is in the address. ", h("a", { href: "v1/openapi.json" }, "The API"), " has all of it for programs."),
+    h("p", { class: "quiet" }, "What you see is in the address: a link shows the same to somebody else. ", h("a", { href: "v1/openapi.json" }, "The API"), " has all of it for programs."),
     h("menu", {}, h("button", { type: "button", class: "main", onclick: () => node.close() }, "Close")),
   ]);
 }

@@ -1,5 +1,5 @@
 // The whole life of one task: how far it is, which bytes are there, what happened, and what can be done now.
-import { can, get } from "./api.js";
+import { can, get, seesAll } from "./api.js";
 import { badge, h, icon, show, svg } from "./dom.js";
 import { ago, attempts, bytes, duration, host, number, percent, plural, rate, stringify, time, title, until } from "./format.js";
 import { live } from "./live.js";
@@ -136,7 +136,7 @@ export function open(_, view) {
       h("ol", { class: "life" }, events.map((event, index) => {
         const before = events[index - 1], gap = before ? Math.max(0, (Date.parse(event.at) - Date.parse(before.at)) / 1000) : null;
         return h("li", { class: `is-${event.type}`, "data-key": `${event.sequence ?? ""} ${event.type} ${event.at}` }, icon(EVENT_ICONS[event.type] ?? event.type),
-          h("div", {}, h("p", {}, h("b", {}, event.type), event.attempt ? h("span", { class: "quiet" }, ` attempt ${event.attempt}`) : null, event.worker ? [" on ", h("a", { href: href({ view: "workers", id: event.worker }) }, h("code", {}, event.worker.slice(-8)))] : null, event.actor ? h("span", { class: "quiet" }, ` by ${event.actor}`) : null),
+          h("div", {}, h("p", {}, h("b", {}, event.type), event.attempt ? h("span", { class: "quiet" }, ` attempt ${event.attempt}`) : null, event.worker ? [" on ", h("a", { href: workerHref(event.worker) }, h("code", {}, event.worker.slice(-8)))] : null, event.actor ? h("span", { class: "quiet" }, ` by ${event.actor}`) : null),
             event.code || event.message ? h("p", { class: "break" }, event.code ? h("code", {}, event.code) : null, event.code && event.message ? " " : null, event.message) : null,
             event.advice ? h("p", { class: "quiet" }, event.advice) : null),
           h("time", { datetime: event.at, title: time(event.at, true) }, time(event.at), gap !== null ? h("small", { class: "quiet" }, `+${gap < 1 ? "0 s" : duration(gap)}`) : null));
@@ -153,6 +153,9 @@ export function open(_, view) {
 
   // MARK: Facts
 
+  // A token for some queues does not show the workers.
+  function workerHref(worker) { return seesAll() ? href({ view: "workers", id: worker }) : null; }
+
   // A comma separates labels, so a filter cannot have one.
   function labelHref(name, value) {
     return name.includes(",") ? null : tasksHref({ label: value.includes(",") ? name : `${name}=${value}` });
@@ -166,7 +169,7 @@ export function open(_, view) {
       ["Queue", h("a", { href: tasksHref({ queue: task.queue }) }, task.queue)], ["Priority", number(task.priority)],
       ["Host", host(task.source) && h("a", { href: tasksHref({ host: host(task.source) }) }, host(task.source))],
       ["Attempts", attempts(task)],
-      ["Worker", task.worker && h("a", { href: href({ view: "workers", id: task.worker }) }, h("code", {}, task.worker))],
+      ["Worker", task.worker && h("a", { href: workerHref(task.worker) }, h("code", {}, task.worker))],
       ["Epoch", task.epoch && `${number(task.epoch)}${task.generation ? `, generation ${task.generation}` : ""}`],
       ["Checkpoint", task.parts ? `${number(task.parts.done)} of ${plural(task.parts.count, "part")}, each of ${bytes(task.parts.size)}` : task.ranges?.length && `${plural(task.ranges.length, "range")}, ${bytes(task.ranges.reduce((sum, [from, to]) => sum + to - from, 0))} recorded`],
       ...Object.entries(task.digest ?? {}).map(([name, value]) => [name.toUpperCase().replace("SHA", "SHA-"), h("code", { class: "break" }, value)]),
