@@ -325,6 +325,9 @@ def a_copy_changes_nothing_silently(s):
     }  # fmt: skip
     first = s.submit(task)
     page = s.browser.page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{s.base}?view=task&id={first}")
+    expect(page.locator("section[aria-label='Submit it again']")).to_contain_text('because a name has a "=": a=b.')
+    expect(page.locator("pre[aria-label='Command line']")).not_to_contain_text("a=b")
     page.goto(f"{s.base}?view=submit&from={first}")
     source, hook, headers = (page.locator(f"[name={name}]") for name in ("source", "notify", "headers"))
     send = page.get_by_role("button", name="Submit", exact=True)

@@ -18,7 +18,7 @@ export function commandLine(task) {
   for (const id of task.after ?? []) give("after", id);
   give("not-before", task.notBefore);
   if (task.ifExists !== "fail") give("if-exists", task.ifExists);
-  for (const [name, value] of Object.entries(task.labels ?? {})) give("label", `${name}=${value}`);
+  for (const [name, value] of Object.entries(task.labels ?? {})) if (!name.includes("=")) give("label", `${name}=${value}`);
   if (task.paused) words.push("--paused");
   give("notify", task.notify);
   for (const name of ["sha256", "md5", "bytes"]) give(name, task.expect?.[name]);
@@ -49,6 +49,9 @@ export function submission(task) {
   const spec = task.spec ?? {};
   return { ...spec, kind: task.kind, source: task.source, destination: task.destination, priority: task.priority, queue: task.queue, after: task.after, labels: task.labels, maxAttempts: task.maxAttempts, parameters: task.parameters };
 }
+
+/// The labels that the command line leaves out: a `=` in a name would be read as its end.
+export const unsaid = (task) => Object.keys(task.labels ?? {}).filter((name) => name.includes("="));
 
 /// What a document hides because it may be a secret, so that a copy of the task lacks it.
 export function hidden(task) {

@@ -3,7 +3,7 @@ import { can, get, seesAll } from "./api.js";
 import { badge, h, icon, show, svg } from "./dom.js";
 import { ago, attempts, bytes, duration, host, number, percent, plural, rate, stringify, time, title, until } from "./format.js";
 import { live } from "./live.js";
-import { commandLine, hidden, submission } from "./command.js";
+import { commandLine, hidden, submission, unsaid } from "./command.js";
 import { href, taskHref, taskId, tasksHref } from "./route.js";
 import { ACTIONS, act, allowed } from "./actions.js";
 import { bar, copy, empty, failure, loading, panel, poll } from "./ui.js";
@@ -185,9 +185,10 @@ export function open(_, view) {
   }
 
   function again() {
-    const line = commandLine(submission(task)), lost = hidden(task);
+    const line = commandLine(submission(task)), lost = hidden(task), left = unsaid(task);
     return panel("Submit it again", null, h("div", { class: "code" }, h("pre", { tabindex: "0", "aria-label": "Command line" }, line), h("button", { type: "button", "aria-label": "Copy the command line", onclick: () => copy(line) }, icon("copy"), "Copy")),
-      lost.length ? h("p", { class: "quiet" }, `Put back what is hidden here because it may be a secret: ${lost.join("; ")}.`) : null);
+      lost.length ? h("p", { class: "quiet" }, `Put back what is hidden here because it may be a secret: ${lost.join("; ")}.`) : null,
+      left.length ? h("p", { class: "quiet" }, `Without ${plural(left.length, "label")} that no option can give, because a name has a "=": ${left.join(", ")}.`) : null);
   }
 
   function json(name, value) {
