@@ -3,7 +3,7 @@ import HTTPServer
 extension ControlAPI {
   /// The route of a request, and the segments in braces. Throws ``HTTPError``, or ``WrongMethod``.
   func route(of request: HTTPRequest) throws -> (Route, [String: String]) {
-    try refuseStrangers(request)
+    if !isProbe(request) { try refuseStrangers(request) }
     let fitting = try routes(fitting: request)
     let method = request.method == "HEAD" ? "GET" : request.method
     guard let found = fitting.first(where: { $0.0.method == method }) else {
@@ -44,12 +44,25 @@ extension ControlAPI {
     return fitting.filter { $0.0.pattern.count - $0.1.count == most }
   }
 
+  /// What probes ask for is no secret, and some name no host, or the address of a container.
+  private func isProbe(_ request: HTTPRequest) -> Bool {
+    (try? routes(fitting: request))?.contains { $0.0.path == "/healthz" || $0.0.path == "/readyz" } ?? false
+  }
+
+  /// Whether the request calls this server by one of its names.
+  func isCalledByName(_ request: HTTPRequest) -> Bool { settings.names.contains(Self.host(of: request).name) }
+
+  /// The field `Host`, and the name in it without a port.
+  private static func host(of request: HTTPRequest) -> (field: String, name: String) {
+    let host = request.headers["host"]?.lowercased() ?? ""
+    let end = host.hasPrefix("[") ? host.firstIndex(of: "]").map { host.index(after: $0) } : host.firstIndex(of: ":")
+    return (host, String(end.map { host[..<$0] } ?? host[...]))
+  }
+
   /// A browser that another site's page uses can reach this machine. Its requests are known by the name that they call,
   /// and by what browsers say of where they come from.
   private func refuseStrangers(_ request: HTTPRequest) throws(HTTPError) {
-    let host = request.headers["host"]?.lowercased() ?? ""
-    let end = host.hasPrefix("[") ? host.firstIndex(of: "]").map { host.index(after: $0) } : host.firstIndex(of: ":")
-    let name = String(end.map { host[..<$0] } ?? host[...])
+    let (host, name) = Self.host(of: request)
     // A page whose name was made to lead here has no token.
     guard settings.requiresTokens || settings.names.contains(name) else {
       throw HTTPError(403, "this server is not called \"\(name.prefix(200))\": name it with --name")
