@@ -29,9 +29,10 @@ extension ControlAPI {
         default: try reader.skip()
         }
       }
-      if let weight { try await api.store.setWeight(queue: name, to: weight) }
-      if let limit { try await api.store.setLimit(.queue, name: name, to: limit) }
-      return try await api.limit(LimitUse(scope: .queue, name: name, weight: 1))
+      return try await api.limit(LimitUse(scope: .queue, name: name, weight: 1)) { [weight, limit] store in
+        if let weight { try await store.setWeight(queue: name, to: weight) }
+        if let limit { try await store.setLimit(.queue, name: name, to: limit) }
+      }
     },
     Route(
       method: "POST", path: "/v1/workers/{id}/actions/drain",
@@ -78,8 +79,9 @@ extension ControlAPI {
         limit = .some(try reader.null() ? nil : try reader.integer(LimitUse.limits))
       }
       guard let limit else { throw HTTPError.missing("limit", "a whole number, or null for no limit") }
-      try await api.store.setLimit(scope, name: name, to: limit)
-      return try await api.limit(LimitUse(scope: scope, name: name))
+      return try await api.limit(LimitUse(scope: scope, name: name)) { store in
+        try await store.setLimit(scope, name: name, to: limit)
+      }
     }
   }
 
@@ -99,8 +101,12 @@ extension ControlAPI {
     return number
   }
 
-  /// The limit as it is now; `plain` if nothing is set and nothing runs.
-  private func limit(_ plain: LimitUse) async throws -> HTTPResponse {
+  /// The limit as it is after the change; `plain` if nothing is set and nothing runs.
+  private func limit(
+    _ plain: LimitUse, after change: (any LimitStore) async throws -> Void
+  ) async throws -> HTTPResponse {
+    try await readiness.checkBeforeChange()
+    try await change(store)
     let use = try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     return HTTPResponse(type: Self.json, JSONWriter.write { use.write(to: &$0) })
   }

@@ -14,13 +14,16 @@ extension ControlAPI {
       needs: .nothing, medium: "text/plain"
     ) { _, _ in HTTPResponse(type: "text/plain", Array("ok\n".utf8)) },
     Route(
-      method: "GET", path: "/readyz", summary: "200 if the state of the fleet can be read.", needs: .nothing,
+      method: "GET", path: "/readyz",
+      summary: "200 if the state of the fleet can be read, and the schema of the database is this program's.",
+      needs: .nothing,
       answers: [200, 503],
       medium: "text/plain"
     ) { api, _ in
       // Anybody may ask, and as often as they like.
-      _ = try await api.snapshots.value(.init("ready"), age: .seconds(1)) { [store = api.store] in
-        Array((try await store.topicPrefix() ?? "").utf8)
+      _ = try await api.snapshots.value(.init("ready"), age: .seconds(1)) { [readiness = api.readiness] in
+        try await readiness.check()
+        return []
       }
       return HTTPResponse(type: "text/plain", Array("ready\n".utf8))
     },

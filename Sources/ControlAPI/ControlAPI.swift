@@ -25,6 +25,7 @@ package struct ControlAPI: HTTPHandler {
   /// Nil if this server does not read them.
   let deadLetters: (any DeadLetterSource)?
   let snapshots = Snapshots()
+  let readiness: Readiness
   let shown: Batches<UniqueID, ShownTask>
   /// The ids of removed tasks.
   let removed: Batches<UniqueID, UniqueID>
@@ -53,6 +54,7 @@ package struct ControlAPI: HTTPHandler {
     self.events = events
     self.deadLetters = deadLetters
     self.log = log
+    readiness = Readiness(store, log: log)
     self.tracer = tracer
     var settings = settings
     settings.names.formUnion(["localhost", "127.0.0.1", "[::1]"])
@@ -65,6 +67,11 @@ package struct ControlAPI: HTTPHandler {
     rates = settings.requestsPerSecond.map {
       Lock(RateLimit(every: .seconds(1) / max(1, $0), burst: max(1, 2 * $0)))
     }
+  }
+
+  /// The log tells if the schema does not fit this program. What else is wrong is told by those who meet it.
+  package func checkSchema() async {
+    try? await readiness.check()
   }
 
   package func admit(_ head: HTTPRequest) async -> HTTPAdmission {

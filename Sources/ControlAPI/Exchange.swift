@@ -74,12 +74,14 @@ struct Exchange: Sendable {
     }
   }
 
-  /// The error names addresses within the network. Where tokens are needed, only the log has it.
+  /// Most errors name addresses within the network. Where tokens are needed, and for a page whose name was made to lead
+  /// here, only the log has these.
   private func unavailable(_ problem: HTTPProblem, _ error: any Error, asksForRepetition: Bool = true) -> HTTPResponse {
     let whole = "\(problem.detail): \(error)"
     api.log?.warning("a request cannot be answered", ["request": .text(id), "error": .text(whole)])
     var problem = problem
-    if !api.settings.requiresTokens { problem.detail = whole }
+    let isForAll = (error as? StoreError)?.isAboutSchema == true
+    if isForAll || !api.settings.requiresTokens && api.isCalledByName(request) { problem.detail = whole }
     var response = HTTPResponse(problem)
     if asksForRepetition { response.headers["Retry-After"] = "2" }
     return response

@@ -3,10 +3,16 @@ import TaskCore
 /// What the HTTP API needs besides the roles of a fleet. A role of it reads or keeps what only operators and programs ask
 /// for, so ``PostgresStore`` alone has them, and their tests run on a real PostgreSQL.
 package protocol ControlStore: TaskStore, TaskFinder, TaskCounter, FleetInspector, TokenStore, DetailReader,
-  OperationStore, HistoryStore, DrainStore, DeadLetterStore
+  OperationStore, HistoryStore, DrainStore, DeadLetterStore, SchemaStore
 {}
 
 extension PostgresStore: ControlStore {}
+
+/// Knows the version of its schema.
+package protocol SchemaStore: Sendable {
+  /// Throws ``StoreError/schema(_:)`` or ``StoreError/otherSchema(_:)`` if the schema does not fit this program.
+  func checkSchema() async throws
+}
 
 /// Finds tasks for operations on everything that fits a filter.
 package protocol TaskFinder: Sendable {

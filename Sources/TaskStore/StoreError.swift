@@ -30,6 +30,14 @@ package enum StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether the schema is the cause. The text then says which schema the program needs, and no address.
+  package var isAboutSchema: Bool {
+    switch self {
+    case .schema, .otherSchema: true
+    case .unavailable, .failed, .otherFleet: false
+    }
+  }
+
   /// What stays the same when the error happens again.
   package var cause: String {
     switch self {

@@ -149,6 +149,44 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("commands on an older schema name both versions, change nothing, and tell that a task was sent")
+  func olderSchema() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let last = Schema.migrations.count
+    try await fleet.pool.withConnection {
+      _ = try await $0.script(
+        """
+        delete from schema_history where number = \(last);
+        alter function find_tasks rename to found_tasks;
+        alter function task_documents rename to found_documents;
+        """)
+    }
+    let need = "has version \(last - 1), but this program needs version \(last): 'reelhaul migrate'"
+    for words in [["list"], ["weight", "z", "2"], ["limit", "total", "4"], ["token", "create", "--scope", "read"]] {
+      let refused = try await fleet.run(words)
+      #expect(refused.status == .exited(3) && refused.output.contains(need), "\(words): \(refused.output)")
+      #expect(!refused.output.contains("does not exist"), "\(words): \(refused.output)")
+    }
+    #expect(try await fleet.store.limits().allSatisfy { $0.name != "z" && $0.limit == nil })
+    #expect(try await fleet.store.tokens().isEmpty)
+    let waiting = try await fleet.run(["download", "https://example.org/a.mp4", "--wait"])
+    #expect(waiting.status == .exited(3) && waiting.output.contains(need), "\(waiting.output)")
+    #expect(waiting.output.contains("The task continues: "), "\(waiting.output)")
+
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(fleet.scratch)/serve.log"
+    options.stderr = options.stdout
+    options.signalOnParentDeath = SIGKILL
+    let serve = try ChildProcess(TestFleet.binary, ["serve", "--port", "0"], options)
+    try await fleet.eventually("serve tells it once at its start, though nobody asks") {
+      String(decoding: try TestFleet.contents("\(fleet.scratch)/serve.log"), as: UTF8.self).contains(need)
+    }
+    serve.kill(SIGTERM)
+    #expect(await serve.wait() == .exited(0))
+    await fleet.stop()
+  }
+
   @Test("functions of a newer program are replaced only with --downgrade")
   func functionsOfANewerProgramAreKept() async throws {
     let fleet = try await TestFleet.start(workers: 0)

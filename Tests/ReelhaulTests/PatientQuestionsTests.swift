@@ -52,10 +52,10 @@ import Testing
     for _ in 0..<4 { #expect(try await ask(&questions, failures: 1) == [Self.outage]) }
   }
 
-  @Test("another error ends it at once")
+  @Test("another error ends it at once, after the same sentence")
   func anotherErrorEndsIt() async throws {
     var questions = PatientQuestions { "The task continues." }
-    await #expect(throws: Failure(said: [], isUnavailable: false)) {
+    await #expect(throws: Failure(said: ["The task continues."], isUnavailable: false)) {
       _ = try await ask(&questions, failures: 1, .failed("a bug"))
     }
   }

@@ -24,6 +24,9 @@ package final class PostgresStore: TaskStore {
         return try await body()
       } catch let error as PostgresError where error.isLostRace && attempt < 10 {
         attempt += 1
+      } catch let error as PostgresError where error.isForeignSchema {
+        // The versions say more than the function or the column that is missing.
+        throw await schemaNeed().map(StoreError.schema) ?? StoreError(error)
       } catch let error as PostgresError {
         // Another server may answer from now on, without the last transactions.
         if [.connection, .commitUnknown].contains(error.code) { snapshots.withLock { $0 = RunningSnapshots() } }
@@ -46,7 +49,7 @@ package final class PostgresStore: TaskStore {
     }
   }
 
-  private func checkSchema() async throws {
+  package func checkSchema() async throws {
     let plan: MigrationPlan
     do {
       plan = try await call { try await Schema.migrator(pool).plan() }
@@ -56,6 +59,18 @@ package final class PostgresStore: TaskStore {
     guard !plan.isUpToDate else { return }
     if plan.newerRevision != nil { throw StoreError.otherSchema(plan.need) }
     throw StoreError.schema(plan.need)
+  }
+
+  /// Why the schema does not fit this program; nil if it does, or cannot be read.
+  private func schemaNeed() async -> String? {
+    do {
+      let plan = try await Schema.migrator(pool).plan()
+      return plan.isUpToDate ? nil : plan.need
+    } catch let error as MigrationError {
+      return "\(error)"
+    } catch {
+      return nil
+    }
   }
 
   package func register(_ worker: WorkerRegistration) async throws -> WorkerID {

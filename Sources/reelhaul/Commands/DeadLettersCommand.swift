@@ -50,6 +50,7 @@ extension Subcommand {
     do {
       try await Fleet.withStore(context) { store in
         guard !names.isEmpty else { return try await list(reader, store, context) }
+        if action != "list" { try await Fleet.checkBeforeChange(store) }
         // Nothing is done about any unless all are there.
         var letters: [DeadLetter] = []
         for (name, place) in zip(names, places) {

@@ -85,7 +85,7 @@ extension Subcommand {
   private static func show(
     _ plain: LimitUse, _ context: Context, after change: @Sendable (any LimitStore & FleetReader) async throws -> Void
   ) async throws -> ExitCode {
-    let use = try await Fleet.withStore(context) { store in
+    let use = try await Fleet.withStoreToChange(context) { store in
       try await change(store)
       return try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     }

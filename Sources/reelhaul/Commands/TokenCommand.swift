@@ -45,7 +45,7 @@ extension Subcommand {
   private static func create(_ context: Context) async throws -> ExitCode {
     let secret = TokenSecret()
     let new = try NewToken(context.arguments, hash: secret.hash)
-    guard let token = try await Fleet.withStore(context, { try await $0.createToken(new) }) else {
+    guard let token = try await Fleet.withStoreToChange(context, { try await $0.createToken(new) }) else {
       throw CommandFailure(
         .failed, "there is a token with the name \(new.name)", hint: "Choose another --name, or revoke that one first.")
     }
@@ -77,7 +77,7 @@ extension Subcommand {
     guard let name = name ?? context.arguments[.tokenName] else {
       throw UsageError("name the token to revoke, by its name or its id")
     }
-    guard let token = try await Fleet.withStore(context, { try await $0.revokeToken(name) }) else {
+    guard let token = try await Fleet.withStoreToChange(context, { try await $0.revokeToken(name) }) else {
       throw CommandFailure(.notFound, "there is no token \(name)", hint: "'reelhaul token list' shows those that hold.")
     }
     if context.wantsJSON {

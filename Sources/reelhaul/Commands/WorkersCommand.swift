@@ -48,7 +48,7 @@ extension Subcommand {
   }
 
   private static func drain(_ word: String, _ context: Context) async throws -> ExitCode {
-    let worker = try await Fleet.withStore(context) { store in
+    let worker = try await Fleet.withStoreToChange(context) { store in
       let ending = word.lowercased().filter { $0 != "-" }
       let live = try await store.workers().filter(\.isLive)
       let named = live.filter { "\($0.id)".filter { $0 != "-" }.hasSuffix(ending) }

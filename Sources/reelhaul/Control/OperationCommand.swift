@@ -30,7 +30,7 @@ struct OperationCommand {
     }
     let client = try Fleet.client(context.arguments)
     do {
-      let ended = try await Fleet.withStore(context) { store in
+      let ended = try await Fleet.withStoreToChange(context) { store in
         try await carryOut(try await store.createOperation(operation), store, client)
       }
       await client.close()

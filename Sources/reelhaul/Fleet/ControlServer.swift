@@ -36,6 +36,7 @@ enum ControlServer {
     }
     let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
     let operations = loop.task { await driver.run() }
+    let check = loop.task { await handler.checkSchema() }
     await telemetry?.start { try? await handler.metricsSnapshot() }
     let outcome: Swift.Result<Result, any Error>
     do {
@@ -44,8 +45,9 @@ enum ControlServer {
     } catch {
       outcome = .failure(error)
     }
+    check.cancel()
     operations.cancel()
-    _ = await operations.result
+    _ = (await check.result, await operations.result)
     await server.stop()
     await events.stop()
     await letters.close()

@@ -91,6 +91,21 @@ enum Fleet {
     try await withPool(context.arguments) { try await body(PostgresStore(pool: $0)) }
   }
 
+  /// For a command that changes the store. An older schema is refused before: the change might succeed, and the command
+  /// fail when it reads the result. A newer one serves the version before, too.
+  static func withStoreToChange<Result: Sendable>(
+    _ context: Context, _ body: @Sendable (any ControlStore) async throws -> Result
+  ) async throws -> Result {
+    try await withStore(context) { store in
+      try await checkBeforeChange(store)
+      return try await body(store)
+    }
+  }
+
+  static func checkBeforeChange(_ store: any SchemaStore) async throws {
+    do { try await store.checkSchema() } catch StoreError.otherSchema {}
+  }
+
   static func withPool<Result: Sendable>(
     _ arguments: Arguments, _ body: @Sendable (PostgresPool) async throws -> Result
   ) async throws -> Result {

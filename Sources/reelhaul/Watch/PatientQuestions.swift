@@ -16,7 +16,8 @@ struct PatientQuestions {
     self.sentence = sentence
   }
 
-  /// Asks again while PostgreSQL does not answer. `say` is told once in an outage.
+  /// Asks again while PostgreSQL does not answer. `say` is told once in an outage, and what goes on without the command
+  /// if it gives up.
   mutating func ask<Answer>(
     _ say: (String) -> Void, _ question: () async throws -> Answer
   ) async throws -> Answer {
@@ -27,8 +28,8 @@ struct PatientQuestions {
         return answer
       } catch let error as StoreError {
         // The store also calls it an outage if the question was canceled.
-        guard case .unavailable = error, !Task.isCancelled else { throw error }
-        guard BootInstant.now - answered < limit else {
+        guard !Task.isCancelled else { throw error }
+        guard case .unavailable = error, BootInstant.now - answered < limit else {
           if let sentence = sentence() { say(sentence) }
           throw error
         }
