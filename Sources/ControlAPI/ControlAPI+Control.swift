@@ -42,18 +42,27 @@ extension ControlAPI {
         """,
       needs: .admin, segments: ["id": .id], accepts: [json], takes: .object([], isOpen: false), example: "{}",
       answers: [202, 404, 422],
-      gives: .object([.must("worker", .id), .must("state", .text(values: ["draining"]))])
+      gives: .object([
+        .must("worker", .id), .must("state", .text(values: ["draining"])),
+        .may("remark", .text("If the worker's version is so old that it may not know the request: what to do.")),
+      ])
     ) { api, call in
       let text = call.path["id"] ?? ""
       guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no worker id") }
       try call.readBody([]) { reader, _ throws(DecodingFailure) in try reader.skip() }
       guard try await api.store.drain(id) else { throw HTTPError(404, "there is no live worker \(id)") }
+      let mayNotDrain = try await api.store.workers().first { $0.id == id }?.mayNotDrain ?? false
       return HTTPResponse(
         202, type: json,
         JSONWriter.write { json in
           json.object { json in
             json.member("worker", id)
             json.member("state", "draining")
+            if mayNotDrain {
+              json.member(
+                "remark",
+                "the worker is of an earlier version and may not know the request: send SIGTERM to its process")
+            }
           }
         })
     },

@@ -67,6 +67,17 @@ import Testing
     }
   }
 
+  @Test("that a worker of an earlier version may not know the request to drain is told") func oldWorker() async throws {
+    try await APIBench.run { bench in
+      _ = try await bench.store.register(
+        WorkerRegistration(boot: .make(), host: "mill", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:]))
+      let boot = try #require(try await bench.store.workers().first?.id)
+      let answer = await bench.ask("POST", "/v1/workers/\(boot)/actions/drain", "{}")
+      #expect(answer.status == 202)
+      #expect(answer.body.contains(#""remark":"the worker is of an earlier version"#), "\(answer)")
+    }
+  }
+
   @Test("the history of a task tells its plain and its unusual events in order") func history() async throws {
     try await APIBench.run { bench in
       let id = UniqueID.make()

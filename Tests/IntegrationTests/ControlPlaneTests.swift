@@ -69,6 +69,18 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("who drains a worker of an earlier version is told to send SIGTERM") func drainOldWorker() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let boot = UniqueID.make()
+    _ = try await fleet.store.register(
+      WorkerRegistration(boot: boot, host: "mill", pid: 4711, leaseSeconds: 3600, kinds: [.noop], volumes: [:]))
+    let drained = try await fleet.run(["workers", "drain", "\(boot)"])
+    #expect(drained.status == .exited(0))
+    #expect(drained.output.contains("send SIGTERM to its process 4711 on mill"), "\(drained.output)")
+    #expect(!drained.output.contains("it hands back its tasks"))
+    await fleet.stop()
+  }
+
   @Test("a worker that is drained from afar hands its download back, ends with 0, and another one continues it")
   func drain() async throws {
     let fleet = try await TestFleet.start(workers: 2)

@@ -42,7 +42,7 @@ function workers(view) {
 
   async function drain(worker) {
     if (!await confirm(`Drain ${worker.host} ${worker.pid}?`, h("p", {}, worker.running ? `It takes no more work, hands its ${plural(worker.running, "task")} back with what they have fetched, and ends. Other workers go on with them.` : "It takes no more work and ends."), "Drain the worker")) return;
-    change(() => post(`v1/workers/${encodeURIComponent(worker.id)}/actions/drain`), "The worker drains.", again);
+    change(() => post(`v1/workers/${encodeURIComponent(worker.id)}/actions/drain`), worker.version ? "The worker drains." : "The worker is of an earlier version and may not know the request: send SIGTERM to its process.", again);
   }
 }
 

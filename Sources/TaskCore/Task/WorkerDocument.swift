@@ -41,6 +41,9 @@ public struct WorkerDocument: Hashable, Sendable {
     self.leaseAge = leaseAge
   }
 
+  /// Whether its version is so old that it may not know the request to end. Such a worker needs SIGTERM.
+  package var mayNotDrain: Bool { version == nil }
+
   /// The word for people and programs.
   public var state: String { !isLive ? "expired" : isDraining ? "draining" : "live" }
 }

@@ -70,7 +70,14 @@ extension Subcommand {
           json.member("state", "draining")
         }
       }
-    } else {
+    }
+    if worker.mayNotDrain {
+      context.note(
+        """
+        Worker \(worker.id) was asked to drain, but is of an earlier version and may not know the request. If it starts \
+        further tasks, send SIGTERM to its process \(worker.pid) on \(worker.host).
+        """)
+    } else if !context.wantsJSON {
       context.note("Worker \(worker.id) on \(worker.host) drains: it hands back its tasks and ends.")
     }
     return .done
