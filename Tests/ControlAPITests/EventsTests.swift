@@ -105,6 +105,28 @@ import Testing
     }
   }
 
+  @Test("what is gone of several partitions is told as one gap") func goneEverywhere() async throws {
+    let old = Lock<String?>(nil)
+    let ids = (0..<30).map { _ in UniqueID.make() }
+    try await EventBench.run { bench in
+      try await bench.serving { port, _ in
+        let client = try EventClient(port)
+        client.receive { $0.last?.name == "ready" }
+        for id in ids { try await bench.publish(id) }
+        old.withLock { $0 = client.receive { $0.count { $0.name == "message" } == ids.count }.last?.id }
+      }
+    }
+    let positions = try #require(old.withLock { $0 }.flatMap { EventCursor($0) }).positions
+    #expect(positions.count { $0 > 0 } == EventBench.partitions)
+    // The topic is empty after a restart of the embedded broker.
+    try await EventBench.run { bench in
+      try await bench.serving { port, _ in
+        let client = try EventClient(port, after: old.withLock { $0 })
+        #expect(client.receive { $0.last?.name == "ready" }.map(\.name) == ["gap", "ready"])
+      }
+    }
+  }
+
   @Test("what Kafka no longer has is told as a gap before what follows it") func lost() async throws {
     try await EventBench.run { bench in
       let id = UniqueID.make()

@@ -27,8 +27,9 @@ extension EventFeed {
         guard beginning.first > cursor[partition] || cursor[partition] > beginning.end else { continue }
         cursor[partition] = beginning.first
         if cursor.witness?.partition == partition { cursor.witness = nil }
-        try await send(Self.text("gap", cursor))
       }
+      // One for all partitions: the client reads everything again, whichever they are.
+      if cursor != start { try await send(Self.text("gap", cursor)) }
       return try await read(reader, of: partitions, from: cursor, found, reached, present)
     }
   }
