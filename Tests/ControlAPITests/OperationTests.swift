@@ -170,6 +170,9 @@ import Testing
       #expect(ended.progress.matched == 701 && ended.progress.applied == 699)
       #expect(ended.progress.refusals == ["illegal_transition": 1, "unknown_task": 1])
       #expect(try await bench.store.counts() == [.canceled: 700])
+      #expect(await bench.ask("GET", "/v1/operations/\(id)").body.contains(#""ids":701,"taskIds":[\#(list)]"#))
+      let all = await bench.ask("GET", "/v1/operations").body
+      #expect(all.contains(#""ids":701"#) && !all.contains("taskIds"))
     }
   }
 

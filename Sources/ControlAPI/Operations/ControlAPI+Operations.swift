@@ -49,7 +49,7 @@ extension ControlAPI {
       isPerQueue: true, segments: ["id": .id], answers: [200, 404], gives: .operation
     ) { api, call in
       let operation = try await api.operation(call)
-      return HTTPResponse(type: json, JSONWriter.write { operation.write(to: &$0) })
+      return HTTPResponse(type: json, JSONWriter.write { operation.write(to: &$0, withIDs: true) })
     },
     Route(
       method: "POST", path: "/v1/operations/{id}/cancel",
@@ -168,6 +168,7 @@ extension JSONSchema {
     .object([
       .must("id", id), .must("action", text(values: ControlAction.names)), .may("priority", integer()),
       .may("files", flag()), .may("filter", operationFilter), .may("ids", integer("How many tasks it names.", 0...)),
+      .may("taskIds", list(id, "Those tasks. Only where one operation is asked for.", most: TaskOperation.mostIDs)),
       .must("actor", text("Who began it.").orNull),
       .must("state", text(values: TaskOperation.State.allCases.map(\.rawValue))),
       .must("matched", integer("Tasks that were found so far.", 0...)),

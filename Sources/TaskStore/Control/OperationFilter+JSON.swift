@@ -59,8 +59,8 @@ extension OperationFilter {
 }
 
 extension TaskOperation {
-  /// As programs see it.
-  package func write(to json: inout JSONWriter) {
+  /// As programs see it. `withIDs`: whether with the ids that it was given, which may be many.
+  package func write(to json: inout JSONWriter, withIDs: Bool = false) {
     json.object { json in
       json.member("id", id)
       json.member("action", action.name)
@@ -73,7 +73,9 @@ extension TaskOperation {
       case .filter(let filter):
         json.name("filter")
         filter.write(to: &json)
-      case .ids(let ids): json.member("ids", ids.count)
+      case .ids(let ids):
+        json.member("ids", ids.count)
+        if withIDs { json.member("taskIds", ids) }
       }
       json.member("actor", orNull: actor)
       json.member("state", state.rawValue)
