@@ -75,6 +75,8 @@ package final class MemoryStore: TaskStore {
     }
   }
 
+  package func time() async throws -> Timestamp { clock() }
+
   package func retire(_ worker: WorkerID) async throws {
     transaction { $0.retire(worker) }
   }

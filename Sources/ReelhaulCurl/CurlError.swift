@@ -81,7 +81,8 @@ extension CurlError {
       case 9, 10: .certificateExpired
       default: .certificateUntrusted
       }
-    return CurlError(code, message: detail)
+    let other = code == .certificateExpired ? "; or the worker's clock is wrong" : ""
+    return CurlError(code, message: detail + other)
   }
 
   static func multi(_ result: CURLMcode) -> CurlError {

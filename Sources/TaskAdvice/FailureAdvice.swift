@@ -66,7 +66,9 @@ package enum FailureAdvice {
     case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:
       return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."
-    case .certificateExpired, .certificateMisnamed: return "Once the server has another certificate, \(retry)."
+    case .certificateExpired:
+      return "Once the server has another certificate, or the worker's clock is right, \(retry)."
+    case .certificateMisnamed: return "Once the server has another certificate, \(retry)."
     default: return nil
     }
   }

@@ -38,6 +38,8 @@ package protocol LeaseStore: Sendable {
   func limitedHosts() async throws -> Set<String>
   /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
+  /// The time of the store's clock.
+  func time() async throws -> Timestamp
   /// Gives up the lease at once. The worker must have settled or released its tasks; a sweep requeues the others.
   func retire(_ worker: WorkerID) async throws
 }

@@ -24,7 +24,8 @@ import Testing
       (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialNeeded, "with --credential"),
       (.http(404), "URL was wrong"),
-      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.parametersInvalid, "Submit a new task with right --parameters"),
+      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.certificateExpired, "the worker's clock is right"),
+      (.parametersInvalid, "Submit a new task with right --parameters"),
       (.lostRepeatedly, "logs of the workers"),
     ])
   func adviceNamesTheRemedy(_ code: TaskFailure.Code, _ words: String) throws {

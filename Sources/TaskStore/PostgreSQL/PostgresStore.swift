@@ -153,6 +153,13 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  package func time() async throws -> Timestamp {
+    try await call {
+      let rows = try await pool.query(StoreQueries.time)
+      return try rows.only.time(try rows.columns["now"])
+    }
+  }
+
   package func retire(_ worker: WorkerID) async throws {
     _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
   }

@@ -55,6 +55,7 @@ enum StoreQueries {
      order by id
     """)
 
+  static let time = PostgresStatement("select clock_timestamp() now")
   static let retire = PostgresStatement("select retire($1)", writes: true)
 
   // MARK: Runs

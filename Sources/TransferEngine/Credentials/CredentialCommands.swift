@@ -88,7 +88,9 @@ final class CredentialCommands: Sendable {
         guard end > now else {
           return .failure(
             UnusableFile(
-              description: "the command of the credential \"\(name)\" printed one that has already expired"))
+              description: """
+                the command of the credential "\(name)" printed one that has already expired, or the worker's clock is wrong
+                """))
         }
         // One that lasts only minutes is kept too, but not for long: every run of the program costs others something.
         until = max(end - 300_000_000, min(end, now + 10_000_000))

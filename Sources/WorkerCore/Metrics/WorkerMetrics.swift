@@ -67,6 +67,9 @@ package final class WorkerMetrics: Sendable {
   /// When the oldest command was written that is being applied, in milliseconds since 1970; 0 where there is none.
   private let oldestCommand = Atomic<Int64>(0)
 
+  /// By how much this machine's clock is ahead of the store's, in microseconds.
+  private let clockOffset = Atomic<Int64>(0)
+
   package init(kinds names: [TaskKind]) {
     let names = names.map(\.rawValue).filter { $0 != MetricNames.other }
     kinds = Dictionary(uniqueKeysWithValues: zip(names, 0...))
@@ -133,6 +136,8 @@ package final class WorkerMetrics: Sendable {
   /// The number of the event that follows the one of the submit.
   private static let firstStart = 2
 
+  func clockDiffers(by offset: Duration) { clockOffset.store(offset.microseconds, ordering: .relaxed) }
+
   // MARK: Commands
 
   /// These commands are being applied until ``commandsDone()``.
@@ -172,5 +177,8 @@ package final class WorkerMetrics: Sendable {
     text.add(
       "reelhaul_ingest_oldest_age_seconds", oldest == 0 ? 0 : max(0, Double(now - oldest) / 1000),
       help: "How long ago the oldest command was written that is being applied; 0 while there is none.")
+    text.add(
+      "reelhaul_worker_clock_offset_seconds", Double(clockOffset.load(ordering: .relaxed)) / 1_000_000,
+      help: "By how much the clock of this machine is ahead of the database's.")
   }
 }

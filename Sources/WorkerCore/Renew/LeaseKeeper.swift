@@ -40,6 +40,8 @@ package actor LeaseKeeper {
   private var tellsAt = BootInstant.now
   private static let tellsEvery = Duration.seconds(2)
 
+  private var clock = ClockWatch()
+
   /// The lease for new claims; nil if there is none.
   package private(set) var lease: Lease?
   /// Who had the last lease, if runs were lost with it and no new one has begun.
@@ -147,6 +149,7 @@ package actor LeaseKeeper {
       recovered()
       await performAndWake(machine.registered(worker, sentAt: sentAt, now: .now))
       if lease?.worker == worker { await onLease() }
+      await compareClock()
     } catch let error as StoreError where error.isFinal {
       refusal = error
       machine.end()
@@ -185,6 +188,7 @@ package actor LeaseKeeper {
       if isRemounted { await onLease() }
       await measure(worker)
       await tellHostLimits(lease)
+      await compareClock()
     } catch {
       report("the lease cannot be renewed", error)
       await performAndWake(machine.renewalFailed(worker, now: .now))
@@ -212,6 +216,22 @@ package actor LeaseKeeper {
     }
     guard await runner.running > 0, let limited = try? await store.limitedHosts() else { return }
     await runner.relieve(limited, now: .now)
+  }
+
+  private func compareClock() async {
+    let askedAt = BootInstant.now
+    guard clock.isDue(at: askedAt), let theirs = try? await store.time() else { return }
+    let own = Timestamp(microseconds: Clocks.realtimeMicroseconds())
+    let report = clock.measured(own: own, theirs: theirs, after: .now - askedAt)
+    metrics.clockDiffers(by: clock.offset)
+    switch report {
+    case .wrong(let offset):
+      log.warning(
+        "the clock of this machine differs from the database's: set both with NTP",
+        ["seconds_ahead": .double(offset.seconds)])
+    case .right: log.notice("the clock of this machine agrees with the database's again")
+    case nil: break
+    }
   }
 
   private func abandon(_ worker: WorkerID) async {

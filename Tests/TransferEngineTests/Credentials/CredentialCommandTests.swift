@@ -137,7 +137,7 @@ import Testing
       (#"echo '{"hosts": ["a.example"], "bearer": "hidden", "expiration": "soon"}'"#, "expiration: expected a time"),
       (
         #"echo '{"hosts": ["a.example"], "bearer": "hidden", "expiration": "2001-01-01T00:00:00Z"}'"#,
-        "has already expired"
+        "has already expired, or the worker's clock is wrong"
       ),
       (#"echo '{"s3": {"accessKeyId": "k", "secretAccessKey": "hidden", "endpoint": "http://s"}}'"#, "allowHTTP"),
       ("head -c 70000 /dev/zero", "printed more than 65536 bytes"),

@@ -135,6 +135,7 @@ import Testing
       let failure = await harness.run(spec(harness, relay)).failure
       #expect(failure?.code == code)
       #expect(failure?.class == .fail)
+      #expect(failure?.message.contains("clock") == (server == .expired), "\(failure?.message ?? "")")
       #expect(harness.origin.exchanges(DownloadHarness.path).isEmpty)
     }
   }

@@ -14,6 +14,8 @@ final class TestStore: TaskStore {
     var poison: UniqueID?
     /// Whether the store refuses all commands.
     var isForbidden = false
+    /// By how much the store's clock is behind.
+    var isBehind = Duration.zero
     var refusals = 0
     var sweeps = 0
     var cleanupClaimsTake = Duration.zero
@@ -36,6 +38,8 @@ final class TestStore: TaskStore {
   func setAway(_ isAway: Bool) { faults.withLock { $0.isAway = isAway } }
 
   func loseClaims(_ count: Int) { faults.withLock { $0.lostClaims = count } }
+
+  func setBehind(by time: Duration) { faults.withLock { $0.isBehind = time } }
 
   func poison(_ task: UniqueID) { faults.withLock { $0.poison = task } }
 
@@ -192,6 +196,12 @@ final class TestStore: TaskStore {
   func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     try reach()
     try await inner.announce(worker, volumes: volumes)
+  }
+
+  func time() async throws -> Timestamp {
+    try reach()
+    let behind = faults.withLock { $0.isBehind }
+    return Timestamp(microseconds: try await inner.time().microseconds - behind.microseconds)
   }
 
   func retire(_ worker: WorkerID) async throws {
