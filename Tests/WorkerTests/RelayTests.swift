@@ -53,6 +53,21 @@ import WorkerCore
     try expectHistory(of: spec.id, in: bench)
   }
 
+  @Test("a worker whose events Kafka refuses for good leaves the lead to another one")
+  func refusedWorker() async throws {
+    let bench = try WorkerBench()
+    let invalidTimestamp = KafkaError.Code(rawValue: 32)
+    try await bench.run {
+      bench.sink.refuse(KafkaError(code: invalidTimestamp, message: "the clocks differ"))
+      bench.submit([noop()])
+      try await eventually("a round is refused") { bench.sink.refused > 0 }
+      let other = try await bench.store.register(
+        WorkerRegistration(boot: .random(), host: "b", pid: 1, leaseSeconds: 60, kinds: [], volumes: [:]))
+      try await eventually("another worker leads") { try await bench.store.lead(other, seconds: RelayPlanner.term) }
+      bench.sink.refuse(nil)
+    }
+  }
+
   @Test("events of a task that is too long for Kafka are published without its long fields, and hold up no others")
   func aTaskThatIsTooLong() async throws {
     let bench = try WorkerBench()

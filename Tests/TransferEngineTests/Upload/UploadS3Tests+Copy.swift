@@ -247,8 +247,16 @@ extension UploadS3Tests {
     try await UploadHarness.run { harness in
       harness.store.put("films/source.mp4", bytes: Self.bytes(Self.small))
       let (spec, ledger) = (Self.copy { $0.ifExists = .replace }, UploadRecordingLedger())
+      let isSent = Lock(false)
       harness.store.script { request in
-        Self.refusesCopy(request) ? [.status(501)] : request.operation == .putObject ? [.closeAfterApplying] : []
+        if Self.refusesCopy(request) { return [.status(501)] }
+        if request.operation == .putObject {
+          isSent.withLock { $0 = true }
+          return [.closeAfterApplying]
+        }
+        // The run that has lost the answer cannot look.
+        let isLook = request.operation == .headObject && isSent.withLock { $0 }
+        return isLook ? [.status(503, headers: [("Retry-After", "60")])] : []
       }
       #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
       harness.store.script { Self.refusesCopy($0) ? [.status(501)] : [] }
