@@ -8,6 +8,9 @@ package final class RawTerminal: Sendable {
   private static let finish = "\u{1B}[?25h\u{1B}[?1049l"
 
   private let former: termios
+  /// A terminal that is gone is noticed by ``typed()``.
+  private let output = Output(descriptor: STDOUT_FILENO)
+  /// Held while something is written: nothing comes after the end of the screen.
   private let isOn = Lock(true)
 
   /// Nil if standard input or output is not a terminal.
@@ -24,22 +27,20 @@ package final class RawTerminal: Sendable {
       keys[Int(VTIME)] = 0
     }
     guard tcsetattr(STDIN_FILENO, TCSANOW, &settings) == 0 else { return nil }
-    Output.standard.write(Self.begin)
+    output.write(Self.begin)
     ProgramEnd.before { [weak self] in self?.restore() }
   }
 
   deinit { restore() }
 
   package func restore() {
-    let wasOn = isOn.withLock { isOn in
-      defer { isOn = false }
-      return isOn
+    isOn.withLock { isOn in
+      guard isOn else { return }
+      isOn = false
+      output.write(Self.finish)
+      var settings = former
+      tcsetattr(STDIN_FILENO, TCSANOW, &settings)
     }
-    guard wasOn else { return }
-    // Not through ``Output``, which may itself end the program.
-    _ = Self.finish.utf8.withContiguousStorageIfAvailable { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-    var settings = former
-    tcsetattr(STDIN_FILENO, TCSANOW, &settings)
   }
 
   /// The bytes that were typed since the last call; nil if the terminal is gone.
@@ -65,6 +66,8 @@ package final class RawTerminal: Sendable {
     var text = "\u{1B}[?2026h\u{1B}[H"
     text += lines.map { $0 + "\u{1B}[K" }.joined(separator: "\r\n")
     text += "\u{1B}[J\u{1B}[?2026l"
-    Output.standard.write(text)
+    isOn.withLock { isOn in
+      if isOn { output.write(text) }
+    }
   }
 }
