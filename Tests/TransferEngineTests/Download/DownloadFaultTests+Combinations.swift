@@ -40,9 +40,15 @@ extension DownloadFaultTests {
       var other = OriginFile(seed: 23, size: Self.size + 5)
       other.etag = "\"other\""
       let replacement = other
+      let isSeen = Lock(false)
       harness.origin.script(DownloadHarness.path) { [origin = harness.origin] request in
         if request.number == 3 { origin.serve(DownloadHarness.path, replacement) }
-        if request.number == 5 { origin.serve(DownloadHarness.path, Self.file) }
+        // Other requests may be under way; the one that begins anew has got the replacement.
+        let wasSeen = isSeen.withLock { isSeen in
+          defer { isSeen = isSeen || request.number > 3 && request["range"]?.hasPrefix("bytes=0-") == true }
+          return isSeen
+        }
+        if wasSeen { origin.serve(DownloadHarness.path, Self.file) }
         return []
       }
       var spec = harness.spec()
