@@ -3,14 +3,16 @@ import HTTPServer
 extension ControlAPI {
   /// The route of a request, and the segments in braces. Throws ``HTTPError``, or ``WrongMethod``.
   func route(of request: HTTPRequest) throws -> (Route, [String: String]) {
-    if !isProbe(request) { try refuseStrangers(request) }
-    let fitting = try routes(fitting: request)
+    let found = Result { () throws(HTTPError) in try routes(fitting: request) }
+    // A stranger is not told which places there are.
+    if !Self.areProbes(found) { try refuseStrangers(request) }
+    let fitting = try found.get()
     let method = request.method == "HEAD" ? "GET" : request.method
-    guard let found = fitting.first(where: { $0.0.method == method }) else {
+    guard let match = fitting.first(where: { $0.0.method == method }) else {
       throw WrongMethod(method: request.method, allowed: Self.methods(of: fitting.map(\.0)))
     }
-    try checkType(of: request, for: found.0)
-    return found
+    try checkType(of: request, for: match.0)
+    return match
   }
 
   /// The methods that a path has, and what a page of another origin may send, if it is one of those that may.
@@ -45,8 +47,9 @@ extension ControlAPI {
   }
 
   /// What probes ask for is no secret, and some name no host, or the address of a container.
-  private func isProbe(_ request: HTTPRequest) -> Bool {
-    (try? routes(fitting: request))?.contains { $0.0.path == "/healthz" || $0.0.path == "/readyz" } ?? false
+  private static func areProbes(_ found: Result<[(Route, [String: String])], HTTPError>) -> Bool {
+    guard case .success(let fitting) = found else { return false }
+    return fitting.contains { $0.0.path == "/healthz" || $0.0.path == "/readyz" }
   }
 
   /// Whether the request calls this server by one of its names.

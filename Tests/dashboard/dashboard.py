@@ -354,12 +354,17 @@ def a_copy_changes_nothing_silently(s):
     page.context.close()
 
 
+def form(s, then):
+    """The page with the form, and what it has sent; `then` says what becomes of that."""
+    page, posts = s.browser.page(), []
+    page.route("**/v1/tasks", lambda route: (posts.append(route.request.post_data), then(route)))
+    page.goto(f"{s.base}?view=submit")
+    return page, posts
+
+
 @check
 def what_deletes_something_asks_first(s):
-    page = s.browser.page()
-    posts = []
-    page.route("**/v1/tasks", lambda route: (posts.append(route.request.post_data), route.continue_()))
-    page.goto(f"{s.base}?view=submit")
+    page, posts = form(s, lambda route: route.continue_())
     page.get_by_role("button", name="Delete", exact=True).click()
     page.fill("[name=source]", "storage://default/deleted/")
     page.get_by_label(re.compile("with all it holds")).check()
@@ -384,10 +389,7 @@ def what_deletes_something_asks_first(s):
 
 @check
 def the_form_refuses_what_cannot_be_meant(s):
-    page = s.browser.page()
-    posts = []
-    page.route("**/v1/tasks", lambda route: (posts.append(route.request.post_data), route.abort()))
-    page.goto(f"{s.base}?view=submit")
+    page, posts = form(s, lambda route: route.abort())
     page.get_by_text("Transfer", exact=True).click()
     page.fill("[name=source]", "http://127.0.0.1:9/a.mp4\nhttp://127.0.0.1:9/b.mp4")
     send = page.get_by_role("button", name="Submit 2 tasks")

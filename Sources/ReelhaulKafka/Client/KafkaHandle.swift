@@ -54,7 +54,7 @@ final class KafkaHandle: @unchecked Sendable {
     var reason = [CChar](repeating: 0, count: 512)
     // In this order: the value set last is used, whichever of its names a property has.
     for (name, value) in [common, defaults, configuration.properties, own].joined() {
-      guard rd_kafka_conf_set(conf, name, value, &reason, reason.count) != RD_KAFKA_CONF_OK else { continue }
+      if rd_kafka_conf_set(conf, name, value, &reason, reason.count) == RD_KAFKA_CONF_OK { continue }
       rd_kafka_conf_destroy(conf)
       throw KafkaError(code: .invalidArgument, message: Self.text(reason))
     }
