@@ -18,12 +18,11 @@ package struct TaskHistory: Sendable {
     entries += unusual.filter { $0.sequence > 1 }
     if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
       // The claim may have begun before the submit, or the command, whose task it found.
-      let former = unusual.filter { $0.epoch < task.epoch }.map(\.at)
+      let at = entries.filter { $0.epoch < task.epoch }.map(\.at).reduce(startedAt, max)
       entries.append(
         HistoryEntry(
-          type: "started", sequence: task.sequence, at: max(startedAt, former.max() ?? task.createdAt, task.createdAt),
-          attempt: task.attempt,
-          epoch: task.epoch, worker: task.worker))
+          type: "started", sequence: task.sequence, at: at, attempt: task.attempt, epoch: task.epoch,
+          worker: task.worker))
     }
     // A task that ended before there was a history has no row of it.
     if let finishedAt = task.finishedAt, !unusual.contains(where: { $0.sequence == task.sequence }) {

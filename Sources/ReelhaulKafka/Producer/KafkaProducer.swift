@@ -59,8 +59,7 @@ package final class KafkaProducer: Sendable {
     return pending
   }
 
-  /// Writes a record soon, or drops it. It does not wait, keeps no order with other messages and
-  /// reports no failure.
+  /// Writes a record soon, or drops it. It does not wait, keeps no order with other messages and reports no failure.
   package func offer(_ message: KafkaMessage) {
     worker.offer(message)
   }
