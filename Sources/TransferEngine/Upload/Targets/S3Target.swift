@@ -152,7 +152,9 @@ struct S3Target: UploadTarget {
       return sent
     }
     if isAgain || upload.mayBeThere {
-      if isInDoubt.withLock({ $0 }), let receipt = try await earlier(segment, of: upload) { return receipt }
+      if isInDoubt.withLock({ $0 }), let receipt = try await receipt(of: segment, upload, from: look()) {
+        return receipt
+      }
       try await checkDestination(upload)
     }
     var head: CurlHead
@@ -162,8 +164,9 @@ struct S3Target: UploadTarget {
       if Self.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
       guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
-      if let receipt = try await earlier(segment, of: upload) { return receipt }
-      guard let there = try await look(), there.owner?.task == upload.task else {
+      let there = try await look()
+      if let receipt = try await receipt(of: segment, upload, from: there) { return receipt }
+      guard let there, there.owner?.task == upload.task else {
         let isInDoubt = isInDoubt.withLock { $0 }
         try await checkDoubt(upload, isInDoubt: isInDoubt)
         // It was there before. The next run need not doubt it either.
@@ -181,10 +184,14 @@ struct S3Target: UploadTarget {
     return receipt
   }
 
-  /// The receipt of an earlier request of this task, if that has made the object of this version.
-  private func earlier(_ segment: UploadSegment, of upload: UploadOrder) async throws -> UploadReceipt? {
+  /// What an earlier request of this task got no answer to, if that has made the object which is there.
+  private func receipt(
+    of segment: UploadSegment, _ upload: UploadOrder, from there: UploadedObject?
+  ) async throws -> UploadReceipt? {
     let isInDoubt = isInDoubt.withLock { $0 }
-    guard var there = try await own(upload, isInDoubt: isInDoubt), try await proves(&there, upload) else { return nil }
+    guard var there, upload.mayHaveMade(there, isInDoubt: isInDoubt), try await proves(&there, upload) else {
+      return nil
+    }
     return UploadReceipt(
       segment: segment.number, etag: there.etag ?? "", verified: there.verified == .none ? nil : there.verified,
       versionID: there.versionID)
