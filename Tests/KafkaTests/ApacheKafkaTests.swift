@@ -63,6 +63,27 @@ struct ApacheKafkaTests {
     await admin.close()
   }
 
+  @Test("no partition of a backlog waits until others have been read")
+  func aBacklogIsReadFromAllPartitions() async throws {
+    let (partitions, count) = (24, 72_000)
+    let configuration = try await setUp("backlog", partitions: partitions)
+    let producer = try KafkaProducer(configuration)
+    var random = SplitMix64(seed: 7)
+    for first in stride(from: 0, to: count, by: 6000) {
+      try await producer.sendAll(
+        (first..<first + 6000).map { number in
+          // Not to be compressed: a partition has more than an answer.
+          let value = (0..<128).map { _ in UInt8.random(in: 0...255, using: &random) }
+          return KafkaMessage(topic: "backlog", key: bytes("key \(number)"), value: value)
+        })
+    }
+    let consumer = try KafkaConsumer(configuration, group: "backlog", topics: ["backlog"])
+    let first = try await read(count / 4, from: consumer)
+    #expect(Set(first.map(\.partition)).count == partitions)
+    await consumer.close()
+    await producer.close()
+  }
+
   @Test("records with the same key keep their order and headers")
   func keepsTheOrderOfAKey() async throws {
     let configuration = try await setUp("order")

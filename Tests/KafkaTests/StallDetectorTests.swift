@@ -37,6 +37,18 @@ import Testing
     #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [a: 5])
   }
 
+  /// Then the queue is empty for moments, too.
+  @Test("while there is more than can be taken, no partition is stalled")
+  func aFullBufferIsNoStall() {
+    var detector = StallDetector()
+    for _ in 0..<10 {
+      #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:])
+      detector.full()
+    }
+    for _ in 0..<2 { #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [:]) }
+    #expect(detector.idleLook(at: [a: 5], ends: [a: 6]) == [a: 5])
+  }
+
   @Test("a partition whose position moves is not stalled")
   func aPartitionThatMovesIsNotStalled() {
     var detector = StallDetector()

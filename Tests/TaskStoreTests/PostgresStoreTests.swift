@@ -404,6 +404,37 @@ import Testing
     }
   }
 
+  /// A producer may send any name.
+  @Test("kinds and storages that no task needs are forgotten")
+  func kindsAndStoragesThatNobodyNeedsAreForgotten() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      try await store.setLimit(.kind, name: "limited", to: 3)
+      try await store.setLimit(.storage, name: "limited", to: 3)
+      func known() async throws -> Set<String> {
+        let rows = try await pool.query(
+          "select scope || ' ' || name from bucket where scope in ('kind', 'storage') and name <> ''")
+        return Set(try rows.map { try $0.text(0) })
+      }
+      let specs = (["limited"] + (0..<20).map { "name-\($0)" }).map { name in
+        TaskSpec(id: .random(), kind: TaskKind(rawValue: name), source: "storage://\(name)/a.mp4")
+      }
+      _ = try await store.apply(specs.map { .submit($0) } + [.submit(.noop())])
+      try await store.tidy()
+      #expect(try await known().count == 43, "while there are tasks of them")
+      #expect(try await store.claim(worker, limit: 50).count == 1)
+      _ = try await store.apply(
+        specs.dropLast().map { .control(.init(id: .random(), taskID: $0.id, action: .remove(files: false))) })
+      try await store.tidy()
+      #expect(
+        try await known() == ["kind limited", "storage limited", "kind name-19", "storage name-19", "kind noop"])
+      _ = try await store.apply(
+        specs.prefix(3).map { .submit(TaskSpec(id: .random(), kind: $0.kind, source: $0.source)) })
+      #expect(try await known().count == 9)
+      #expect(try await store.audit() == [])
+    }
+  }
+
   /// Producers may use a queue for every customer, and every claim looks at each queue.
   @Test("queues that no task needs are forgotten")
   func queuesThatNobodyNeedsAreForgotten() async throws {

@@ -206,6 +206,7 @@ final class ConsumerThread: @unchecked Sendable {
 
   /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
   private func regulate() {
+    if isFull { stalls.full() }
     if !isFull {
       fullSince = nil
       flow.isFull = false

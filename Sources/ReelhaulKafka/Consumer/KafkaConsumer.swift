@@ -42,6 +42,11 @@ package final class KafkaConsumer: Sendable {
         "heartbeat.interval.ms": "2000",
         "topic.metadata.refresh.interval.ms": "30000",
         "queued.min.messages": "20000",
+        // With a backlog the queue is full again and again, and whenever there is room, librdkafka begins anew with the
+        // first partition. So one answer has room for a part of each of 50 partitions: none waits until those before it
+        // are read. A batch of records that is larger than its part comes only at its partition's turn.
+        "fetch.max.bytes": "1048576",
+        "fetch.message.max.bytes": "20480",
       ]) { $1 },
       required: [
         "group.id": group,

@@ -17,6 +17,11 @@ struct StallDetector {
   /// Notes that there is nothing more to take for now.
   mutating func idle() { wasIdle = true }
 
+  /// Notes that there is more than can be taken: partitions may wait behind others for long.
+  mutating func full() {
+    if !looks.isEmpty { looks = [:] }
+  }
+
   /// One look. `positions` are the next offsets of partitions that should deliver records; `ends` are the offsets
   /// after their last records. Returns the partitions to fetch again, with the offset; each only once until its log
   /// grows. Only useful if the consumer ``wasIdle``.

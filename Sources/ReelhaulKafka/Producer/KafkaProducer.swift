@@ -31,9 +31,11 @@ package final class KafkaProducer: Sendable {
   package init(
     _ configuration: KafkaConfiguration, guarantee: Guarantee = .everyReplica, window: Window = Window()
   ) throws(KafkaError) {
+    var defaults = KafkaHandle.producing(window, linger: guarantee == .everyReplica ? 2 : 50)
+    // As Java's producers: a batch of commands has to fit into its partition's part of what a consumer fetches at once.
+    defaults["batch.size"] = "16384"
     let handle = try KafkaHandle(
-      .producer, configuration,
-      defaults: KafkaHandle.producing(window, linger: guarantee == .everyReplica ? 2 : 50),
+      .producer, configuration, defaults: defaults,
       required: guarantee == .everyReplica
         ? ["enable.idempotence": "true", "acks": "all"] : ["enable.idempotence": "false", "acks": "1"])
     let worker = ProducerThread(handle, window: window)

@@ -17,8 +17,6 @@ package struct TaskOperation: Hashable, Sendable {
   }
 
   package static let mostIDs = 10_000
-  /// How long an operation that has ended can be looked at.
-  package static let daysKept = 30
 
   package var id: UniqueID
   package var action: ControlAction

@@ -176,9 +176,9 @@ package final class PostgresStore: TaskStore {
   }
 
   package func tidy() async throws {
+    _ = try await call { try await pool.query(StoreQueries.dropOldInbox) }
     _ = try await call { try await pool.query(StoreQueries.tidyLanes) }
     _ = try await call { try await pool.query(StoreQueries.tidyBuckets) }
-    _ = try await call { try await pool.query(StoreQueries.dropOldInbox) }
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {

@@ -27,6 +27,7 @@ package enum Schema {
     -3_224_722_534_857_521_642,
     9_074_085_401_255_627_656,
     2_049_530_600_024_331_127,
+    2_288_676_787_084_240_567,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {
