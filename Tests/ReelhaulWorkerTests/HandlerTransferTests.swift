@@ -114,6 +114,28 @@ import Testing
     origin.close()
   }
 
+  @Test("the progress of a transfer ends with all of its bytes, however short it is, also if the file is there already")
+  func lastProgress() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 3_000_000))
+    let url = origin.url("/a")
+    try await withScript { context -> Int in
+      for _ in 0..<2 {
+        let last = Lock<[Int64?]>([])
+        var options = TaskTransfer.Options()
+        options.onProgress = { done, total in last.withLock { $0 = [done, total] } }
+        let file = try await context.transfer.download(url, to: "storage://default/a", options)
+        #expect(file.bytes == 3_000_000)
+        #expect(last.withLock { $0 } == [3_000_000, 3_000_000])
+      }
+      return 1
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output == 1, "\(run)")
+    }
+    origin.close()
+  }
+
   @Test(
     "a progress closure that blocks holds up no other transfer, and is called once at a time", .timeLimit(.minutes(1)))
   func blockingProgress() async throws {

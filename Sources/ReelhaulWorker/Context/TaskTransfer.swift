@@ -36,8 +36,8 @@ public struct TaskTransfer: Sendable {
     public var headers: [String: String] = [:]
     /// The name of a credential that the workers have.
     public var credential: String?
-    /// Called a few times a second with the received bytes and the bytes of the whole file, on any thread: one call at a
-    /// time, and none after the transfer has ended.
+    /// Called a few times a second with the received bytes and the bytes of the whole file, and at last with all bytes of
+    /// a file that is there. On any thread: one call at a time, and none after the transfer has ended.
     public var onProgress: (@Sendable (_ done: Int64, _ total: Int64?) -> Void)?
 
     public init() {}
@@ -144,9 +144,14 @@ public struct TaskTransfer: Sendable {
     _ spec: TaskSpec, to place: StorageURL, named name: String, _ options: Options, _ roots: StorageRoots
   ) async throws -> (bytes: Int64, sha256: String?) {
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
-    if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) { return file }
+    if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) {
+      options.onProgress?(file.bytes, file.bytes)
+      return file
+    }
     let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
     let outcome = await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger)
+    // The last bytes need not have been told.
+    if case .succeeded(_, let bytes, _) = outcome { ledger.progress(bytesDone: bytes, bytesTotal: bytes) }
     await ledger.close()
     switch outcome {
     case .succeeded(let sha256, let bytes, _):
