@@ -5,16 +5,9 @@ import FoundationNetworking
 #endif
 
 extension FleetClient {
-  /// Whether a request may be sent again although the first one may have had its effect.
-  enum Repetition {
-    case always
-    /// Only if the server has said that it did nothing, or was not reached.
-    case ifNothingHappened
-  }
-
-  /// Sends a request until it is answered, and decodes the answer.
-  func send<Answer: Decodable>(_ request: URLRequest, _ repetition: Repetition) async throws -> Answer {
-    let data = try await send(request, repetition)
+  /// Sends a request until it is answered, and decodes the answer. The request may be repeated without harm.
+  func send<Answer: Decodable>(_ request: URLRequest) async throws -> Answer {
+    let data = try await answer(to: request)
     do {
       return try Self.decoder().decode(Answer.self, from: data)
     } catch {
@@ -22,15 +15,13 @@ extension FleetClient {
     }
   }
 
-  @discardableResult
-  func send(_ request: URLRequest, _ repetition: Repetition) async throws -> Data {
+  private func answer(to request: URLRequest) async throws -> Data {
     var attempt = 1
     while true {
       do {
         return try await sendOnce(request)
       } catch let error as FleetError {
-        let mayRepeat = repetition == .always ? error.isRetryable : error.isRetryable && error.hadNoEffect
-        guard mayRepeat, attempt < configuration.attempts else { throw error }
+        guard error.isRetryable, attempt < configuration.attempts else { throw error }
         try await rest(after: attempt, asked: error.retryAfter)
         attempt += 1
       }

@@ -12,7 +12,7 @@ extension FleetClient {
     var request = request(
       "POST", ["v1", "tasks"], body: try Self.encode(task), type: "application/json")
     request.setValue(task.id.uuidString.lowercased(), forHTTPHeaderField: "Idempotency-Key")
-    let answer: Answer = try await send(request, .always)
+    let answer: Answer = try await send(request)
     return answer.id
   }
 
@@ -76,7 +76,7 @@ extension FleetClient {
       "POST", ["v1", "tasks"], body: Data(lines.joined(separator: Data("\n".utf8))), type: "application/x-ndjson")
     let answers: Answers
     do {
-      answers = try await send(request, .always)
+      answers = try await send(request)
     } catch let error as FleetError where error.status == 422 {
       // All lines are wrong.
       guard let told = error.body.flatMap({ try? Self.decoder().decode(Answers.self, from: $0) }) else { throw error }
@@ -101,12 +101,12 @@ extension FleetClient {
   /// All about a task. Throws ``FleetError/Code/notFound``, also for some moments after its submit: a worker has yet to
   /// read it from Kafka.
   public func task(_ id: UUID) async throws -> FleetTask {
-    try await send(request("GET", ["v1", "tasks", id.uuidString.lowercased()]), .always)
+    try await send(request("GET", ["v1", "tasks", id.uuidString.lowercased()]))
   }
 
   /// One page of tasks, the newest first unless the query says otherwise.
   public func page(_ query: TaskQuery = .init(), cursor: String? = nil) async throws -> TaskPage {
-    try await send(request("GET", ["v1", "tasks"], query: try query.items(cursor: cursor)), .always)
+    try await send(request("GET", ["v1", "tasks"], query: try query.items(cursor: cursor)))
   }
 
   /// All tasks that match, page by page. Tasks that are submitted meanwhile are not among them.
@@ -136,15 +136,20 @@ extension FleetClient {
     }
   }
 
-  /// Stops a task; what it has is kept.
+  /// Stops a task; what it has is kept. A running one stops soon after.
+  ///
+  /// Like the commands below, it returns once a worker has applied it. Throws ``FleetError/Code/refused`` if the task's
+  /// state does not allow it, and ``FleetError/Code/notApplied`` if no worker has applied it within 30 seconds (two thirds
+  /// of ``Configuration/timeout``, if that is less).
   public func pause(_ id: UUID) async throws { try await act(id, "pause") }
   /// Lets a paused task go on from what it has.
   public func resume(_ id: UUID) async throws { try await act(id, "resume") }
-  /// Ends a task; what it has is deleted.
+  /// Ends a task; what it has is deleted. A running one ends soon after.
   public func cancel(_ id: UUID) async throws { try await act(id, "cancel") }
   /// Lets a failed or canceled task run again.
   public func retry(_ id: UUID) async throws { try await act(id, "retry") }
-  /// Forgets a task. `files`: also deletes the file that it made in a storage.
+  /// Forgets a task. `files`: also deletes the file that it made in a storage. If an answer was lost, the repetition may
+  /// throw ``FleetError/Code/notFound``: the task is gone.
   public func remove(_ id: UUID, files: Bool = false) async throws {
     try await act(id, "remove", ["files": .bool(files)])
   }
@@ -154,9 +159,15 @@ extension FleetClient {
   }
 
   private func act(_ id: UUID, _ action: String, _ fields: [String: JSONValue] = [:]) async throws {
-    let request = request(
-      "POST", ["v1", "tasks", id.uuidString.lowercased(), "actions", action], body: try Self.encode(fields),
-      type: "application/json")
-    try await send(request, .ifNothingHappened)
+    struct Answer: Decodable { var outcome: String? }
+    let patience = min(30, max(1, configuration.timeout.components.seconds * 2 / 3))
+    var request = request(
+      "POST", ["v1", "tasks", id.uuidString.lowercased(), "actions", action],
+      query: [("wait", "applied"), ("timeout", "\(patience)")], body: try Self.encode(fields), type: "application/json")
+    request.setValue(UUID().uuidString.lowercased(), forHTTPHeaderField: "Idempotency-Key")
+    let answer: Answer = try await send(request)
+    guard answer.outcome != nil else {
+      throw FleetError(.notApplied, "the command was sent, and no worker has applied it within \(patience) s")
+    }
   }
 }

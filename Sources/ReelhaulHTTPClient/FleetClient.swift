@@ -18,9 +18,9 @@ import FoundationNetworking
 ///
 /// A redirect is not followed, because the token is for this server alone: it is an error that names the other address.
 ///
-/// Every call throws ``FleetError``, or `CancellationError` if its task was canceled. Requests that may be repeated without
-/// harm are repeated after passing errors: reads, submits (with the same `Idempotency-Key`), and those that the server
-/// refused before it did anything. Streams reconnect by themselves and lose no event.
+/// Every call throws ``FleetError``, or `CancellationError` if its task was canceled. Requests are repeated after passing
+/// errors, and submits and commands take effect once, because a repetition has the same `Idempotency-Key`. Streams
+/// reconnect by themselves and lose no event.
 public struct FleetClient: Sendable {
   /// How patient a client is.
   public struct Configuration: Sendable {

@@ -27,6 +27,8 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
     public static let notFound = Code(rawValue: "not_found")
     /// The task's state does not allow the command.
     public static let refused = Code(rawValue: "refused")
+    /// The command was sent, and no worker has applied it in time. It may still be applied, so do not send it again.
+    public static let notApplied = Code(rawValue: "not_applied")
     /// The task or the request is not valid, as this client sees for itself. A server names what is wrong: `missing_field`,
     /// `invalid_field` and the like (docs/operations.md).
     public static let invalidTask = Code(rawValue: "invalid_task")
@@ -48,8 +50,6 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
   public var retryAfter: Duration?
   /// The body of the answer.
   var body: Data?
-  /// Whether the request surely had no effect.
-  var hadNoEffect = true
 
   init(_ code: Code, _ message: String) {
     self.code = code
@@ -71,8 +71,6 @@ extension FleetError {
   init(connection error: any Error) {
     let isTimeout = (error as? URLError)?.code == .timedOut
     self.init(isTimeout ? .timedOut : .unreachable, error.localizedDescription)
-    let refused: [URLError.Code] = [.cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet]
-    hadNoEffect = (error as? URLError).map { refused.contains($0.code) } ?? false
   }
 
   /// The problem document of an answer (RFC 9457). A proxy's own page has none.
@@ -103,7 +101,5 @@ extension FleetError {
     self.body = body
     requestID = response.value(forHTTPHeaderField: "X-Request-Id")
     retryAfter = response.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init).map { .seconds($0) }
-    // Who answers 502 or 504 does not know what happened behind it.
-    hadNoEffect = status == 429 || status == 503
   }
 }

@@ -165,20 +165,40 @@ import Testing
     }
   }
 
-  @Test("problems are typed errors, and a command is not repeated after an answer that tells nothing of its effect")
+  @Test("a command waits until it is applied, and throws if it is refused or late; a repetition has the same key")
+  func commands() async throws {
+    let id = UUID()
+    try await ScriptedAPI.run { number, request in
+      switch (number, request.target) {
+      case (1, _): .problem(502, "the proxy lost the server")
+      case (2, _): .problem(504, "Kafka did not confirm it")
+      case (_, let target) where target.contains("/retry?"): .problem(409, "it has succeeded", code: "refused")
+      case (_, let target) where target.contains("/cancel?"): .json(#"{"action":"cancel"}"#, status: 202)
+      default: .json(#"{"action":"pause","outcome":"applied"}"#)
+      }
+    } _: { client, api in
+      try await client.pause(id)
+      let refused = await #expect(throws: FleetError.self) { try await client.retry(id) }
+      #expect(refused?.code == .refused && refused?.message == "it has succeeded" && refused?.isRetryable == false)
+      let late = await #expect(throws: FleetError.self) { try await client.cancel(id) }
+      #expect(late?.code == .notApplied && late?.isRetryable == false)
+      let requests = api.requests.withLock { $0 }
+      #expect(requests.allSatisfy { $0.target.hasSuffix("?wait=applied&timeout=30") })
+      let keys = requests.map { $0.headers["idempotency-key"] }
+      #expect(keys.count == 5 && Set(keys[..<3]).count == 1 && Set(keys).count == 3 && !keys.contains(nil))
+    }
+  }
+
+  @Test("problems are typed errors")
   func errors() async throws {
     let id = UUID()
     try await ScriptedAPI.run { _, request in
       switch request.target {
-      case let target where target.hasSuffix("/pause"):
-        return .problem(502, "the proxy lost the server")
-      case let target where target.hasSuffix("/cancel"):
+      case let target where target.contains("/cancel?"):
         return .problem(409, "it has ended", code: "illegal_transition")
       default: return HTTPResponse(404, headers: ["X-Request-Id": "r1"], type: "text/html", Array("<html>".utf8))
       }
-    } _: { client, api in
-      let lost = await #expect(throws: FleetError.self) { try await client.pause(id) }
-      #expect(lost?.status == 502 && lost?.isRetryable == true && api.requests.withLock { $0.count } == 1)
+    } _: { client, _ in
       let refused = await #expect(throws: FleetError.self) { try await client.cancel(id) }
       #expect(refused?.code.rawValue == "illegal_transition" && refused?.message == "it has ended")
       let missing = await #expect(throws: FleetError.self) { try await client.task(id) }
