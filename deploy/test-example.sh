@@ -74,6 +74,7 @@ member() { "$reelhaul" show "$task" --json | sed -nE "s/.*\"$1\":\"([^\"]*)\".*/
 has_state() { [ "$(member state)" = "$1" ]; }
 is_over() { has_state succeeded || has_state failed || has_state canceled; }
 transcodes() { pgrep -x -s "$worker" ffmpeg >/dev/null; }
+has_no_ffmpeg() { ! transcodes; }
 
 # The number of requests for the video at the origin. One download may need several.
 requests() { grep -c 'GET /clip.mp4' "$directory/origin.log"; }
@@ -100,6 +101,7 @@ start_worker
 task=$("$bin/transcode-submit" "http://127.0.0.1:$port/clip.mp4" 360 storage://default/films/clip.mp4)
 until_true 60 "the worker runs ffmpeg, after its first checkpoint" transcodes
 kill -KILL "$worker"
+until_true 5 "ffmpeg ends with its worker" has_no_ffmpeg
 before=$(requests)
 video=$directory/data/storage/default/films/clip.mp4
 [ ! -e "$video" ] || die "the video is there although its worker died before it was complete"

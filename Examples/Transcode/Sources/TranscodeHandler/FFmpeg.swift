@@ -1,7 +1,7 @@
 import Foundation
 import ReelhaulWorker
 
-/// ffmpeg and ffprobe as child processes, which are killed when the task is canceled.
+/// ffmpeg and ffprobe as child processes, which are killed when the task is canceled and when the worker ends.
 enum FFmpeg {
   /// Runs ffmpeg. `onProgress` gets the microseconds of video that are done.
   static func run(_ arguments: [String], onProgress: (Int64) -> Void = { _ in }) async throws {
@@ -25,7 +25,8 @@ enum FFmpeg {
   private static func lines(of program: String, _ arguments: [String], onLine: (String) -> Void) async throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [program] + arguments
+    // A broken pipe would not end ffmpeg, because it ignores SIGPIPE.
+    process.arguments = ["setpriv", "--pdeathsig", "KILL", program] + arguments
     process.standardInput = FileHandle.nullDevice
     let (output, errors) = (Pipe(), Pipe())
     (process.standardOutput, process.standardError) = (output, errors)
@@ -34,7 +35,18 @@ enum FFmpeg {
       exited.yield(process.terminationStatus)
       exited.finish()
     }
-    try process.run()
+    try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
+      // On a thread that stays as long: `--pdeathsig` means the end of the thread that starts the program.
+      Thread.detachNewThread {
+        do {
+          try process.run()
+        } catch {
+          return started.resume(throwing: error)
+        }
+        started.resume()
+        process.waitUntilExit()
+      }
+    }
     try await withTaskCancellationHandler {
       let (outputChunks, errorChunks) = (chunks(of: output), chunks(of: errors))
       var rest = Data()
