@@ -21,8 +21,10 @@ public enum ReelhaulWorker {
   ///   - builtIn: Whether the worker also carries out downloads, uploads, copies and deletes.
   ///   - environment: Replaces the environment of the process.
   ///
-  /// Throws ``WorkerError`` if the configuration is wrong, if Kafka or the database refuses the worker, if two handlers
-  /// have one kind, or if the drain was cut short.
+  /// Throws ``WorkerError`` if the configuration or a handler's policy is wrong, if two handlers have one kind, if the
+  /// database belongs to another fleet or has a newer schema, if a client of Kafka is lost for good, or if the drain was
+  /// cut short. It waits, and its log tells why, while Kafka or PostgreSQL cannot be reached or refuses the login (a wrong
+  /// password too), and while topics or the schema are missing.
   public static func run(
     handlers: [any TaskHandler], middleware: [TaskMiddleware] = [], builtIn: Bool = true,
     environment: [String: String]? = nil
@@ -94,7 +96,7 @@ public enum ReelhaulWorker {
 /// Why a worker could not start, or did not end well.
 public struct WorkerError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The exit code that `reelhaul worker` would have: 2 for an error for which waiting does not help, 1 if the drain
-  /// was cut short.
+  /// was cut short or a client of Kafka is lost.
   public var code: Int32
   public var message: String
 
