@@ -35,7 +35,7 @@ public protocol TaskHandler: TaskDefinition {
   /// It may be called again for the same task after a crash, a pause or a hand-over. It then gets
   /// ``TaskContext/lastCheckpoint``, and repeats the work after that checkpoint. When the run must stop, its Swift task
   /// is canceled. The handler then records a checkpoint if it has made progress, and throws `CancellationError` within
-  /// a minute; otherwise the worker gives the run up.
+  /// a minute (in a drain within `REELHAUL_DRAIN_SECONDS`, 25 by default); otherwise the worker gives the run up.
   ///
   /// Throw ``TaskError`` to say what a failure means. Any other error is a failed attempt, which is tried again as
   /// ``policy`` says. `CancellationError` is not a failure: the task is handed back.
