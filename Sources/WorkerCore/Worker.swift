@@ -252,6 +252,11 @@ package actor Worker {
       }
     case .exit(let drained):
       let code = isRefused ? WorkerProcess.misconfigured : drained
+      if drained == DrainMachine.unfinished {
+        log.error("the drain is not complete: its limit or a second signal cut it short, or the lease was lost before")
+        // On the same loop. A message to it could come after the end of the log.
+        runner.assumeIsolated { $0.tellOfRest() }
+      }
       log.notice("the worker ends", ["code": .integer(code)])
       drainTimer?.cancel()
       for (_, task) in services { task.cancel() }

@@ -3,6 +3,7 @@ import MemoryTaskStore
 import ReelhaulKafka
 import ReelhaulMessages
 import ReelhaulSystem
+import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 import TestKit
@@ -128,5 +129,25 @@ extension WorkerTests {
     #expect(code == 0)
     #expect(try await bench.state(spec.id) == .queued)
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
+  }
+
+  @Test("the log of a drain that is cut short names the tasks that still run")
+  func aDrainThatIsCutShortTellsWhatRuns() async throws {
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+    let log = Logger(level: .error, format: .json, descriptor: file.raw)
+    let bench = try WorkerBench(log: log) { $0.drainLimit = .milliseconds(300) }
+    let spec = download()
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.handler.hang()
+    }
+    bench.handler.end(spec.id, with: .stopped)
+    log.close()
+    let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+    #expect(code == DrainMachine.unfinished)
+    #expect(lines.count { $0.contains("the drain is not complete") } == 1, "\(lines)")
+    #expect(lines.count { $0.contains("\(spec.id)") && $0.contains("\"kind\":\"download\"") } == 1, "\(lines)")
   }
 }

@@ -258,6 +258,15 @@ package actor Runner {
 
   // MARK: Logging
 
+  /// The worker ends although these runs have not: tells which they are.
+  package func tellOfRest() {
+    for (_, work) in works.sorted(by: { $0.key < $1.key }) where !work.isCounted {
+      log.log(
+        .error, "a run has not ended: its task runs elsewhere once the lease of this worker is over",
+        fields: fields(work.ledger) + [("kind", .text(work.ledger.claim.spec.kind.rawValue))])
+    }
+  }
+
   private func tell(_ level: LogLevel, _ message: String, _ id: RunTable.ID) {
     guard let ledger = works[id]?.ledger else { return }
     log.log(level, message, fields: fields(ledger))
