@@ -13,9 +13,12 @@ import TaskCore
 /// await client.close()
 /// ```
 ///
-/// A call returns when all in-sync replicas have the commands. The fleet applies them soon after. A command is an
-/// intent: where it was allowed, the task's events show its effect, and a refused one is a record of the topic
-/// `dead-letters`.
+/// A call returns when all in-sync replicas have the commands, and fails if they have not within the property
+/// `message.timeout.ms` (60,000 by default). Canceling the Swift task that waits for it changes nothing: what is sent
+/// cannot be called back.
+///
+/// The fleet applies the commands soon after. A command is an intent: where it was allowed, the task's events show its
+/// effect, and a refused one is a record of the topic `dead-letters`.
 ///
 /// A call that failed may have arrived all the same. It can be repeated safely with the same ids: a submit is idempotent
 /// by its task's id, and the other commands by their own `id`.
