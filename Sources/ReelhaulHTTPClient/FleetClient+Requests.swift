@@ -81,7 +81,7 @@ extension FleetClient {
   }
 }
 
-/// Times as RFC 3339, with or without a fraction.
+/// Times as RFC 3339: read with or without a fraction, written with milliseconds.
 enum FleetTime {
   static func date(_ text: String) -> Date? {
     (try? Date(text, strategy: .iso8601.year().month().day().time(includingFractionalSeconds: true)))
@@ -89,6 +89,8 @@ enum FleetTime {
   }
 
   static func text(_ date: Date) -> String {
-    date.formatted(.iso8601.year().month().day().timeZone(separator: .omitted).time(includingFractionalSeconds: true))
+    // The style cuts off what is below a millisecond, and most fractions are a little less than what they stand for.
+    (date + 0.0005).formatted(
+      .iso8601.year().month().day().timeZone(separator: .omitted).time(includingFractionalSeconds: true))
   }
 }

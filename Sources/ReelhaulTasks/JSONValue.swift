@@ -1,14 +1,18 @@
 import FoundationEssentials
 import ReelhaulCodec
 
-/// The JSON of parameters, checkpoints and outputs: dates as ISO 8601, data as Base64, members in the order of their
-/// names.
+/// The JSON of parameters, checkpoints and outputs: dates as ISO 8601 with milliseconds, data as Base64, members in the
+/// order of their names.
 package enum JSONValue {
   /// Throws ``InvalidJSON`` where no reader would take it: it nests too deep, or has a number that is not finite.
   package static func encode(_ value: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    encoder.dateEncodingStrategy = .iso8601
+    encoder.dateEncodingStrategy = .custom { date, encoder in
+      var container = encoder.singleValueContainer()
+      // The style cuts off what is below a millisecond, and most fractions are a little less than what they stand for.
+      try container.encode(Date.ISO8601FormatStyle(includingFractionalSeconds: true).format(date + 0.0005))
+    }
     let json: [UInt8]
     do {
       json = Array(try encoder.encode(value))
@@ -25,6 +29,7 @@ package enum JSONValue {
   /// `json` is JSON, as ``JSONReader`` reads it. Throws ``InvalidJSON``, which names the place where Foundation tells it.
   package static func decode<Value: Decodable>(_ type: Value.Type, from json: [UInt8]) throws(InvalidJSON) -> Value {
     let decoder = JSONDecoder()
+    // With or without a fraction.
     decoder.dateDecodingStrategy = .iso8601
     do {
       return try decoder.decode(type, from: Data(json))

@@ -111,6 +111,12 @@ import Testing
     #expect(read.output?["ratio"] == .number(0.1 + 0.2) && read.output?["least"]?.integer == .min)
   }
 
+  @Test("a time keeps its milliseconds", arguments: [1_767_323_045.123, 1_767_323_045, 1_767_323_045.999_6, -0.123])
+  func times(seconds: Double) throws {
+    let read = try #require(FleetTime.date(FleetTime.text(Date(timeIntervalSince1970: seconds))))
+    #expect((read.timeIntervalSince1970 * 1000).rounded() == (seconds * 1000).rounded())
+  }
+
   @Test("a call in a task that is canceled already ends", .timeLimit(.minutes(1))) func canceledBefore() async throws {
     try await ScriptedAPI.run { _, _ in
       .json("{}")

@@ -99,6 +99,19 @@ import WorkerCore
     for secret in ["hunter2", "abcdef"] { #expect(!failure.message.contains(secret)) }
   }
 
+  @Test(
+    "dates keep their milliseconds, and are read without them too",
+    arguments: [
+      (1_767_323_045.123, "2026-01-02T03:04:05.123Z"), (1_767_323_045, "2026-01-02T03:04:05.000Z"),
+      (1_767_323_045.999_6, "2026-01-02T03:04:06.000Z"), (-0.123, "1969-12-31T23:59:59.877Z"),
+    ])
+  func dates(seconds: Double, text: String) throws {
+    #expect(try JSONValue.encode([Date(timeIntervalSince1970: seconds)]) == Array("[\"\(text)\"]".utf8))
+    let read = try JSONValue.decode([Date].self, from: Array("[\"\(text)\",\"2026-01-02T03:04:05Z\"]".utf8))
+    #expect((read[0].timeIntervalSince1970 * 1000).rounded() == (seconds * 1000).rounded())
+    #expect(read[1].timeIntervalSince1970 == 1_767_323_045)
+  }
+
   private struct Numbers: TaskHandler {
     struct Parameters: Codable, Sendable {
       var count: Int?
