@@ -34,7 +34,8 @@ import Testing
         _ = try await context.transfer.publish(file.location, to: "storage://default/\(names.count).mp4")
       }
       for name in ["", ".", "..", "a/b", "a\u{0}b"] {
-        await #expect(throws: TaskError.self) { _ = try await context.transfer.fetch(url, as: name) }
+        let error = await #expect(throws: TaskError.self) { _ = try await context.transfer.fetch(url, as: name) }
+        #expect(name != "a/b" || error?.message == "\"a/b\" cannot be the name of a file: it has a '/'")
       }
       return names
     } test: { test in

@@ -43,7 +43,8 @@ public struct TaskTransfer: Sendable {
     public init() {}
   }
 
-  /// Downloads `source`, an `http` or `https` URL, to `name` in the run's scratch directory.
+  /// Downloads `source`, an `http` or `https` URL, to `name` in the run's scratch directory. The name is that of a file, not
+  /// a path: at most 255 bytes, without `/` and control characters.
   public func fetch(_ source: String, as name: String, _ options: Options = Options()) async throws -> File {
     _ = try await run.scratch()
     guard let root = run.scratchDirectory.root else { throw Self.withoutStorage }

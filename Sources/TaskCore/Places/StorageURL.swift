@@ -36,6 +36,7 @@ public struct StorageURL: Hashable, Sendable {
   /// A file in a scratch directory, with exactly this name. No text can be parsed into such a URL, because ``reserved`` is
   /// refused.
   package init(root: String, scratch directory: String, file: String) throws(InvalidStorageURL) {
+    guard !file.contains("/") else { throw InvalidStorageURL("it has a '/'") }
     self.root = root
     names = [Self.reserved, "scratch", directory, try Self.checked(file)]
   }
