@@ -22,7 +22,8 @@ public protocol TaskDefinition: Sendable {
   /// Former names of the kind. Tasks that were submitted with one of them are carried out too.
   static var aliases: [String] { get }
   /// Checks rules that the types cannot express. Producers call it before they submit a task, workers before they run
-  /// it. It may throw any error, whose description becomes the reason.
+  /// it. It may throw any error, whose description becomes the reason; an `InvalidTask` also names the field of the
+  /// parameters.
   static func validate(_ parameters: Parameters) throws
 }
 

@@ -27,7 +27,7 @@ extension TaskSpec {
       try Definition.validate(parameters)
       json = try JSONValue.encode(parameters)
     } catch {
-      throw InvalidTask("parameters", "\(error)")
+      throw InvalidTask(parameters: error)
     }
     self.init(
       id: id ?? UniqueID(milliseconds: UInt64(Date().timeIntervalSince1970 * 1000)),
@@ -40,15 +40,11 @@ extension TaskSpec {
     of definition: Definition.Type
   ) throws(InvalidTask) -> Definition.Parameters {
     let parameters: Definition.Parameters
-    do throws(InvalidJSON) {
-      parameters = try JSONValue.decode(Definition.Parameters.self, from: self.parameters ?? Array("{}".utf8))
-    } catch {
-      throw InvalidTask(error.path.isEmpty ? "parameters" : "parameters.\(error.path)", error.reason)
-    }
     do {
+      parameters = try JSONValue.decode(Definition.Parameters.self, from: self.parameters ?? Array("{}".utf8))
       try Definition.validate(parameters)
     } catch {
-      throw InvalidTask("parameters", "\(error)")
+      throw InvalidTask(parameters: error)
     }
     return parameters
   }
@@ -56,4 +52,17 @@ extension TaskSpec {
   /// The command that submits this task, for any Kafka client: the value of a record of the topic `commands`, whose key
   /// is the task's id as text.
   public var submitMessage: [UInt8] { CommandJSON.encode(.submit(self)) }
+}
+
+extension InvalidTask {
+  /// Why the parameters are wrong, with the place that the error names.
+  fileprivate init(parameters error: any Error) {
+    let (place, message) =
+      switch error {
+      case let error as InvalidTask: (error.field, error.message)
+      case let error as InvalidJSON: (error.path, error.reason)
+      default: ("", "\(error)")
+      }
+    self.init("parameters\(place.isEmpty || place.hasPrefix("[") ? "" : ".")\(place)", message)
+  }
 }

@@ -112,6 +112,40 @@ import WorkerCore
     #expect(read[1].timeIntervalSince1970 == 1_767_323_045)
   }
 
+  private struct Listed: TaskDefinition {
+    static let kind = "listed"
+
+    static func validate(_ parameters: [Int]) throws {
+      if parameters.isEmpty { throw InvalidTask("", "it is empty") }
+      if parameters == [0] { throw InvalidTask("[0]", "it is 0") }
+    }
+  }
+
+  private struct Files: TaskDefinition {
+    struct Parameters: Codable, Sendable { var files: [String] }
+    static let kind = "files"
+
+    static func validate(_ parameters: Parameters) throws { throw InvalidTask("files", "there must be a file") }
+  }
+
+  @Test("what is wrong with parameters is told with its place, to producers and to workers") func places() {
+    func expect(_ place: String, _ body: () throws -> Void) {
+      let error = #expect(throws: InvalidTask.self) { try body() }
+      #expect(error?.field == place)
+    }
+    func spec(_ parameters: String) -> TaskSpec {
+      var spec = TaskSpec(id: .random(), kind: .noop, source: "")
+      spec.parameters = Array(parameters.utf8)
+      return spec
+    }
+    expect("parameters.files") { _ = try TaskSpec(Files.self, .init(files: [])) }
+    expect("parameters.files") { _ = try spec(#"{"files":[]}"#).parameters(of: Files.self) }
+    expect("parameters.files[1]") { _ = try spec(#"{"files":["a",2]}"#).parameters(of: Files.self) }
+    expect("parameters") { _ = try TaskSpec(Listed.self, []) }
+    expect("parameters[0]") { _ = try TaskSpec(Listed.self, [0]) }
+    expect("parameters[1]") { _ = try spec(#"[1,"a"]"#).parameters(of: Listed.self) }
+  }
+
   private struct Numbers: TaskHandler {
     struct Parameters: Codable, Sendable {
       var count: Int?
