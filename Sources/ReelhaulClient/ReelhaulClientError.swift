@@ -7,8 +7,8 @@ public struct ReelhaulClientError: Error, Hashable, Sendable, CustomStringConver
   public var description: String { cause.description }
   /// The same call may succeed later.
   public var isRetryable: Bool { cause.isRetriable }
-  /// The client will never work again. Make a new one.
-  public var isFatal: Bool { cause.isFatal }
+  /// The client was closed, and will never work again: make a new one. After every other error it can still be used.
+  public var isFatal: Bool { cause.code == .closed }
   /// Indices of the commands that were not acknowledged. They may still have arrived. Sending them again with
   /// the same ids is safe.
   public var failures: [Int] { causes.keys.sorted() }
