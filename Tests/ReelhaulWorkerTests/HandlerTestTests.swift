@@ -258,13 +258,20 @@ private struct Strange: Error, CustomStringConvertible { var description: String
     }
   }
 
-  @Test("the code of an error is at most 64 bytes long, and no character of it is cut")
-  func longCode() async throws {
+  @Test(
+    "the code of an error is a word of at most 64 bytes, or the standard one",
+    arguments: [
+      (TaskError.permanent("no", code: String(repeating: "e", count: 80)), String(repeating: "e", count: 64)),
+      (.permanent("", code: ""), "failed"), (.retry("no", code: "not a word"), "failed"),
+      (.retry("no", code: "\u{e9}"), "failed"), (.wait("no", for: .seconds(5), code: "a,b"), "waiting"),
+      (.wait("no", for: .seconds(5), code: "http.busy-2"), "http.busy-2"),
+    ])
+  func codes(error: TaskError, code: String) async throws {
     try await withScript { _ -> Int in
-      throw TaskError.permanent("no", code: "e" + String(repeating: "\u{e9}", count: 40))
+      throw error
     } test: { test in
       let failure = try #require(try await test.run().failure)
-      #expect(failure.code.rawValue == "e" + String(repeating: "\u{e9}", count: 31))
+      #expect(failure.code.rawValue == code)
     }
   }
 

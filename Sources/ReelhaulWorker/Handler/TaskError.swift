@@ -9,7 +9,8 @@ public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
     case wait(Duration)
   }
 
-  /// A stable snake_case name for programs and metrics.
+  /// A stable snake_case name for programs and metrics: letters, digits, `_`, `-` and `.`, and what is behind the 64th is
+  /// cut off. In the place of any other text the task has `failed`, or `waiting` after ``wait(_:for:code:)``.
   public var code: String
   /// One sentence for people.
   public var message: String
@@ -48,7 +49,9 @@ extension TaskFailure {
     let (code, text, meaning) =
       (error as? TaskError).map { ($0.code, $0.message, $0.meaning) }
       ?? ("handler_error", "\(type(of: error)): \(error)", .retry(after: nil))
-    let failureCode = TaskFailure.Code(rawValue: code.storable(limit: 64))
+    let word = code.prefix(bytes: 64)
+    let standard = if case .wait = meaning { "waiting" } else { "failed" }
+    let failureCode = TaskFailure.Code(rawValue: TaskSpec.isName(word, limit: 64) ? word : standard)
     let message = Self.message(text)
     self =
       switch meaning {
