@@ -39,6 +39,16 @@ import Testing
     #expect(OperationPlanner.steps(Self.operation(), many) == [.count(many)])
   }
 
+  @Test("it looks for nothing while it waits for an older operation, which it can be canceled in") func waiting() {
+    var operation = Self.operation()
+    operation.waitsFor = .init(id: UniqueID(high: 2, low: 1), action: .pause)
+    #expect(OperationPlanner.steps(operation, []) == [])
+    let one = [Self.batch(1, sent: true)]
+    #expect(OperationPlanner.steps(operation, one) == [.count(one)])
+    operation.state = .canceled
+    #expect(OperationPlanner.steps(operation, []) == [.finish])
+  }
+
   @Test("it ends once everything was looked at and counted") func end() {
     #expect(OperationPlanner.steps(Self.operation(isWalked: true), []) == [.finish])
     let one = [Self.batch(1, sent: true)]

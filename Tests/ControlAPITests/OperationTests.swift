@@ -11,13 +11,15 @@ import Testing
 
 /// Commands to everything that matches, on a real PostgreSQL.
 @Suite struct OperationTests {
-  private func driver(_ bench: APIBench, _ send: OperationDriver.Send? = nil) -> OperationDriver {
+  private func driver(
+    _ bench: APIBench, only: UniqueID? = nil, _ send: OperationDriver.Send? = nil
+  ) -> OperationDriver {
     OperationDriver(
       store: bench.store,
       send: send ?? { [store = bench.store, sent = bench.sent] commands in
         sent.withLock { $0 += commands }
         _ = try await store.apply(commands)
-      }, loop: bench.loop)
+      }, loop: bench.loop, only: only)
   }
 
   private func submit(_ count: Int, queue: String = "default", host: String = "a", _ bench: APIBench) async throws
@@ -252,6 +254,69 @@ import Testing
         "update operation set moved_at = now() - interval '2 h', lease_until = now() - interval '2 h'")
       let ended = try await finish(id, driver(bench), bench)
       #expect(ended.state == .done && ended.progress.applied == 1200, "\(ended)")
+    }
+  }
+
+  @Test("the last word counts: an operation waits until an older one with another action has ended")
+  func lastWord() async throws {
+    try await APIBench.run { bench in
+      let ids = try await submit(1200, queue: "ov", bench)
+      let pause = try await begin(#"{"action": "pause", "filter": {"queue": ["ov"]}}"#, bench)
+      let first = driver(bench)
+      _ = try await first.turn()
+      let resume = try await begin(#"{"action": "resume", "filter": {"queue": ["ov"]}}"#, bench)
+      let told = #""state":"running","waitsFor":{"id":"\#(pause)","action":"pause"},"matched":0"#
+      #expect(await bench.ask("GET", "/v1/operations/\(resume)").body.contains(told))
+      #expect(await bench.ask("GET", "/v1/operations").body.contains(told))
+      let ended = try await finish(resume, first, bench)
+      #expect(ended.progress.matched == 1200 && ended.progress.applied == 1200 && ended.waitsFor == nil)
+      #expect(try await bench.store.operation(pause)?.progress.applied == 1200)
+      let states = try await bench.store.states(of: ids)
+      #expect(ids.allSatisfy { states[$0] == .queued })
+    }
+  }
+
+  @Test("operations that wait hold no others up, and go on once the older one is canceled") func stuck() async throws {
+    try await APIBench.run { bench in
+      _ = try await submit(1, queue: "stuck", bench)
+      _ = try await submit(1, queue: "other", bench)
+      let stuck = try await begin(#"{"action": "pause", "filter": {"queue": ["stuck"]}}"#, bench)
+      let held = Lock<[Command]>([])
+      let driver = driver(bench) { [store = bench.store] commands in
+        if held.withLock({
+          $0 += commands
+          return $0.count > 1
+        }) {
+          _ = try await store.apply(commands)
+        }
+      }
+      while held.withLock({ $0.isEmpty }) { _ = try await driver.turn() }
+      var waiting = stuck
+      for _ in 0..<10 { waiting = try await begin(#"{"action": "cancel", "filter": {"queue": ["stuck"]}}"#, bench) }
+      let other = try await begin(#"{"action": "pause", "filter": {"queue": ["other"]}}"#, bench)
+      #expect(try await finish(other, driver, bench).progress.applied == 1)
+      #expect(await bench.ask("POST", "/v1/operations/\(stuck)/cancel", "{}").status == 200)
+      _ = try await driver.turn()
+      let still = try await bench.store.operation(waiting)
+      #expect(still?.waitsFor?.id == stuck, "what was sent may still be applied")
+      _ = try await bench.store.apply(held.withLock { Array($0.prefix(1)) })
+      let ended = try await finish(waiting, driver, bench)
+      #expect(ended.state == .done && ended.waitsFor == nil)
+      #expect(try await bench.store.counts() == [.canceled: 1, .paused: 1])
+    }
+  }
+
+  @Test("who works on one operation works on those for which it waits, and on no others") func alone() async throws {
+    try await APIBench.run { bench in
+      let ids = try await submit(3, bench)
+      let first = try await begin(#"{"action": "pause", "ids": ["\#(ids[0])"]}"#, bench)
+      let second = try await begin(#"{"action": "resume", "ids": ["\#(ids[0])", "\#(ids[1])"]}"#, bench)
+      let other = try await begin(#"{"action": "pause", "ids": ["\#(ids[2])"]}"#, bench)
+      let last = try await begin(#"{"action": "cancel", "ids": ["\#(ids[1])"]}"#, bench)
+      let ended = try await finish(last, driver(bench, only: last), bench)
+      #expect(ended.progress.applied == 1)
+      for id in [first, second] { #expect(try await bench.store.operation(id)?.state == .done) }
+      #expect(try await bench.store.operation(other)?.progress.matched == 0)
     }
   }
 

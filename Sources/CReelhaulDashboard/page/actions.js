@@ -114,6 +114,7 @@ export function progress(operation) {
   return h("div", { class: "operation" },
     bar(share, { state: operation.state === "done" ? "succeeded" : operation.state === "running" ? "running" : "canceled", label: "Progress of the operation" }),
     h("dl", { class: "figures" }, [["matched", operation.matched], ["sent", operation.sent], ["applied", operation.applied], ["refused", operation.refused]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, number(value ?? 0))))),
+    operation.waitsFor ? h("p", { class: "quiet" }, "It begins once an older operation has ended, which may touch the same tasks: ", h("a", { href: `?view=operations&id=${encodeURIComponent(operation.waitsFor.id)}` }, `${operation.waitsFor.action} ${operation.waitsFor.id.slice(-12)}`), ".") : null,
     refusals.length ? h("p", { class: "quiet" }, `Refused: ${refusals.map(([code, count]) => `${number(count)} ${code}`).join(", ")}. Their state does not allow the command.`) : null,
     operation.error ? h("p", { class: "is-error" }, operation.error) : null);
 }

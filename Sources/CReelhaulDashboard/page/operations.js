@@ -37,7 +37,10 @@ export function open(_, view) {
     ], list, (item) => item.id)) : empty("There were no operations yet.", h("p", { class: "quiet" }, "Select tasks in ", h("a", { href: tasksHref() }, "the list"), ", or all that match, and choose what to do with them."))];
   }
 
-  function state(item) { return h("span", { class: `badge is-${STATE[item.state]}` }, icon(STATE[item.state]), h("span", {}, item.state)); }
+  function state(item) {
+    const its = item.waitsFor ? "queued" : STATE[item.state];
+    return h("span", { class: `badge is-${its}` }, icon(its), h("span", {}, item.waitsFor ? "waiting" : item.state));
+  }
 
   function filterWords(item) {
     const words = Object.entries(item.filter ?? {}).filter(([, value]) => value !== null && (!Array.isArray(value) || value.length)).map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(", ") : value}`);

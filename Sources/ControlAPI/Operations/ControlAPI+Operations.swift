@@ -16,7 +16,8 @@ extension ControlAPI {
       method: "POST", path: "/v1/operations",
       summary: """
         Sends a command to each task that matches `filter` (an empty one matches all), or to the tasks `ids`. Only tasks \
-        that were created before are touched, and only those whose state allows the action get a command. With \
+        that were created before are touched, and only those whose state allows the action get a command. It looks for \
+        them once older operations with another action that may touch the same tasks have ended (`waitsFor`). With \
         `dry_run=true` it sends nothing, and tells how many tasks would get one. Of one Idempotency-Key it is one \
         operation.
         """,
@@ -171,6 +172,11 @@ extension JSONSchema {
       .may("taskIds", list(id, "Those tasks. Only where one operation is asked for.", most: TaskOperation.mostIDs)),
       .must("actor", text("Who began it.").orNull),
       .must("state", text(values: TaskOperation.State.allCases.map(\.rawValue))),
+      .may(
+        "waitsFor",
+        .object(
+          [.must("id", id), .must("action", text(values: ControlAction.names))],
+          "An older operation that may touch the same tasks: this one looks for its tasks once that one has ended.")),
       .must("matched", integer("Tasks that were found so far.", 0...)),
       .must("sent", integer("Commands that Kafka has.", 0...)), .must("applied", integer("", 0...)),
       .must("refused", integer("Tasks whose state did not allow it, and commands that were refused.", 0...)),

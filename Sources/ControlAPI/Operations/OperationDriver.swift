@@ -22,7 +22,7 @@ package struct OperationDriver: Sendable {
   private let only: UniqueID?
   private let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
 
-  /// `only` is the one operation that it works on; nil for all.
+  /// `only` is the one operation that it works on, beside those for which this one waits; nil for all.
   package init(
     store: any OperationStore, send: @escaping Send, loop: EventLoop, only: UniqueID? = nil,
     log: Logger = Logger(level: .warning)
@@ -61,7 +61,7 @@ package struct OperationDriver: Sendable {
   /// One turn: a step of every operation that it has. Returns whether anything moved.
   package func turn() async throws -> Bool {
     var moved = false
-    for operation in try await store.takeOperations(id, seconds: Self.lease, limit: Self.atOnce, only: only) {
+    for operation in try await operations() {
       var hasMoved = false
       for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
         try Task.checkCancellation()
@@ -71,6 +71,17 @@ package struct OperationDriver: Sendable {
       moved = moved || hasMoved
     }
     return moved
+  }
+
+  /// Those that it has. With the only one, that for which it waits, and so on: there may be no other driver.
+  private func operations() async throws -> [TaskOperation] {
+    var (all, next): ([TaskOperation], UniqueID?) = ([], only)
+    repeat {
+      let taken = try await store.takeOperations(id, seconds: Self.lease, limit: Self.atOnce, only: next)
+      all += taken
+      next = only == nil ? nil : taken.first?.waitsFor?.id
+    } while next != nil
+    return all
   }
 
   private func take(_ step: OperationPlanner.Step, of operation: TaskOperation) async throws -> Bool {
@@ -190,11 +201,7 @@ extension TaskOperation {
   var reach: OperationFilter {
     guard case .filter(var filter) = selection else { return OperationFilter() }
     filter.states = OperationPlanner.states(filter, for: action)
-    if let queues {
-      // An empty list would match every queue, and no queue has this name.
-      let reachable = filter.queues.isEmpty ? queues : filter.queues.filter(queues.contains)
-      filter.queues = reachable.isEmpty ? [""] : reachable
-    }
+    filter.queues = reachableQueues
     return filter
   }
 }

@@ -79,6 +79,13 @@ extension TaskOperation {
       }
       json.member("actor", orNull: actor)
       json.member("state", state.rawValue)
+      if let waitsFor {
+        json.name("waitsFor")
+        json.object { json in
+          json.member("id", waitsFor.id)
+          json.member("action", waitsFor.action.name)
+        }
+      }
       json.member("matched", progress.matched)
       json.member("sent", progress.sent)
       json.member("applied", progress.applied)

@@ -16,6 +16,17 @@ package struct TaskOperation: Hashable, Sendable {
     case ids([UniqueID])
   }
 
+  /// An older operation that has to end first, because it may touch the same tasks.
+  package struct Awaited: Hashable, Sendable {
+    package var id: UniqueID
+    package var action: ControlAction
+
+    package init(id: UniqueID, action: ControlAction) {
+      self.id = id
+      self.action = action
+    }
+  }
+
   package static let mostIDs = 10_000
 
   package var id: UniqueID
@@ -29,6 +40,8 @@ package struct TaskOperation: Hashable, Sendable {
   /// Nil as long as commands may be sent or were sent and are not counted.
   package var finishedAt: Timestamp?
   package var error: String?
+  /// The oldest one that it waits for.
+  package var waitsFor: Awaited?
   package var progress = OperationProgress()
 
   package init(
@@ -133,7 +146,7 @@ package struct OperationStep: Hashable, Sendable {
   package init() {}
 }
 
-/// Keeps operations, and how far they are. A process works on an operation while it holds its lease; what it notes after
+/// Keeps operations, and how far they are. All that it returns tell what they wait for. A process works on an operation while it holds its lease; what it notes after
 /// that changes nothing, or would be the same if another process noted it.
 package protocol OperationStore: Sendable {
   /// Creates it, unless there is one with this id. The time is the store's.

@@ -24,7 +24,7 @@ extension PostgresStore {
         operation.queues.map { .textArray($0) } ?? .null(.textArray), .text(operation.actor)
       ).decode(Self.operation).first
     }
-    if let created { return created }
+    if let created { return try await waiting([created])[0] }
     return try await self.operation(operation.id) ?? operation
   }
 
@@ -36,15 +36,29 @@ extension PostgresStore {
   }
 
   package func operation(_ id: UniqueID) async throws -> TaskOperation? {
-    try await call {
-      try await pool.query(StoreQueries.operation, .uuid(id.high, id.low)).decode(Self.operation).first
+    let found = try await call {
+      try await pool.query(StoreQueries.operation, .uuid(id.high, id.low)).decode(Self.operation)
     }
+    return try await waiting(found).first
   }
 
   package func operations(limit: Int) async throws -> [TaskOperation] {
-    try await call {
+    let newest = try await call {
       try await pool.query(StoreQueries.operations, .int32(Int32(clamping: limit))).decode(Self.readable)
-        .compactMap { $0.operation }
+    }
+    return try await waiting(newest.compactMap(\.operation))
+  }
+
+  /// The same ones, which tell what they wait for.
+  private func waiting(_ operations: [TaskOperation]) async throws -> [TaskOperation] {
+    guard operations.contains(where: \.looksForTasks) else { return operations }
+    let unfinished = try await call {
+      try await pool.query(StoreQueries.unfinishedOperations).decode(Self.readable)
+    }.compactMap(\.operation)
+    return operations.map { operation in
+      var operation = operation
+      operation.waitsFor = unfinished.first(where: operation.waits(for:)).map { .init(id: $0.id, action: $0.action) }
+      return operation
     }
   }
 
@@ -58,10 +72,11 @@ extension PostgresStore {
   ) async throws -> [TaskOperation] {
     var taken: [TaskOperation] = []
     var unreadable: [UniqueID] = []
-    var known = 0
-    // The oldest come first: more are taken, so that those of a newer program keep no other ones from being driven.
+    var (idle, known) = (0, 0)
+    // The oldest come first: more are taken, so that those of a newer program and those that wait keep no other ones from
+    // being driven.
     repeat {
-      known = unreadable.count
+      known = idle
       let most = limit + known
       let rows = try await call {
         try await pool.query(
@@ -69,9 +84,10 @@ extension PostgresStore {
           .int32(Int32(clamping: most)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
         ).decode(Self.readable)
       }
-      taken = rows.compactMap { $0.operation }
+      taken = try await waiting(rows.compactMap(\.operation))
       unreadable = rows.filter { $0.operation == nil }.map(\.id)
-    } while unreadable.count > known
+      idle = unreadable.count + taken.count { $0.waitsFor != nil }
+    } while idle > known
     guard !unreadable.isEmpty else { return taken }
     let others = unreadable
     _ = try await call {
@@ -253,6 +269,8 @@ extension StoreQueries {
   static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
   static let operations = PostgresStatement(
     "select \(operationColumns) from operation order by created_at desc, id desc limit $1")
+  static let unfinishedOperations = PostgresStatement(
+    "select \(operationColumns) from operation where finished_at is null order by created_at, id")
   static let cancelOperation = PostgresStatement(
     "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
   static let takeOperations = PostgresStatement(

@@ -71,11 +71,17 @@ struct OperationCommand {
       "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it."
     let work = Task {
       var questions = PatientQuestions { sentence }
+      var awaited: TaskOperation.Awaited?
       while true {
         let moved = try await questions.ask(context.note) { try await driver.turn() }
         guard let now = try await questions.ask(context.note, { try await store.operation(operation.id) })
         else { return operation }
         if now.finishedAt != nil { return now }
+        if let older = now.waitsFor, older != awaited {
+          context.note(
+            "Waits until operation \(older.id) (\(older.action.name)) has ended, which may touch the same tasks.")
+        }
+        awaited = now.waitsFor
         if !moved { try await loop.sleep(for: .milliseconds(100)) }
       }
     }
