@@ -16,7 +16,7 @@ enum ExitCode: Int32, CaseIterable, Sendable {
     case .failed: "a task failed or was canceled, or the work could not be done"
     case .usage: "the command line, a setting or an input line is wrong, or a setting is missing"
     case .unreachable: "Kafka or PostgreSQL cannot be reached, or lacks its topics or schema"
-    case .notFound: "there is no such task, worker, token or dead letter"
+    case .notFound: "there is no such task, worker, operation, token or dead letter"
     case .refused: "the task's state does not allow it, or its id is that of a removed task"
     }
   }

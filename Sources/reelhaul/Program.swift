@@ -11,7 +11,7 @@ enum Program {
     .download, .upload, .copy, .delete, .submit, .batch,
     .pause, .resume, .cancel, .retry, .remove, .prioritize,
     .list, .show, .watch, .serve, .workers,
-    .limits, .limit, .weight, .deadLetters, .token,
+    .operations, .limits, .limit, .weight, .deadLetters, .token,
     .bench, .completions,
   ]
 

@@ -124,6 +124,17 @@ import Testing
     #expect(done.status == .exited(0) && done.output.contains("cancel: 20 matched, 20 applied"), "\(done.output)")
     #expect(try await fleet.store.counts() == [.paused: 10, .canceled: 20])
     #expect(try await fleet.store.history(of: ids[0]).last?.actor?.hasPrefix("cli:") == true)
+    let listed = try await fleet.run(["operations"])
+    #expect(listed.status == .exited(0) && listed.output.contains("queue archive  done"), "\(listed.output)")
+    let operation = try #require(try await fleet.store.operations(limit: 1).first)
+    let late = try await fleet.run(["operations", "cancel", String("\(operation.id)".suffix(8))])
+    #expect(late.status == .exited(1) && late.output.contains("it is done"), "\(late.output)")
+    let begun = try await fleet.store.createOperation(
+      TaskOperation(
+        id: .make(), action: .cancel, selection: .ids([ids[29]]), createdAt: Timestamp(microseconds: 0)))
+    let canceled = try await fleet.run(["operations", "cancel", String("\(begun.id)".suffix(8)), "--json"])
+    #expect(canceled.status == .exited(0) && canceled.output.contains(#""state":"canceled""#), "\(canceled.output)")
+    #expect(try await fleet.run(["operations", "cancel", "ffffffff"]).status == .exited(4))
     for wrong in [["cancel"], ["cancel", "--queue", "a", "\(ids[0])"], ["cancel", "--all", "\(ids[0])"]] {
       #expect(try await fleet.run(wrong).status == .exited(2), "\(wrong)")
     }

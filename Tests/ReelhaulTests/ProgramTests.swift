@@ -64,7 +64,9 @@ import WorkerOptions
 
   @Test("an action that a command does not have is told by what it has")
   func unknownActionsAreTold() throws {
-    for (command, action) in [("workers", "drain"), ("dead-letters", "list, replay or drop")] {
+    for (command, action) in [
+      ("workers", "drain"), ("operations", "list or cancel"), ("dead-letters", "list, replay or drop"),
+    ] {
       let error = #expect(throws: UsageError.self) {
         try CommandParser(Program.spec, settings: Settings(environment: [:])).parse([command, "foo"])
       }

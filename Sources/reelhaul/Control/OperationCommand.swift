@@ -68,7 +68,7 @@ struct OperationCommand {
     let driver = OperationDriver(
       store: store, send: { try await client.send($0) }, loop: loop, only: operation.id)
     let sentence =
-      "It goes on where 'reelhaul serve' or 'reelhaul up' runs; POST /v1/operations/\(operation.id)/cancel ends it."
+      "It goes on where 'reelhaul serve' or 'reelhaul up' runs; 'reelhaul operations cancel \(operation.id)' ends it."
     let work = Task {
       var questions = PatientQuestions { sentence }
       var awaited: TaskOperation.Awaited?
@@ -79,7 +79,10 @@ struct OperationCommand {
         if now.finishedAt != nil { return now }
         if let older = now.waitsFor, older != awaited {
           context.note(
-            "Waits until operation \(older.id) (\(older.action.name)) has ended, which may touch the same tasks.")
+            """
+            Waits until operation \(older.id) (\(older.action.name)) has ended, which may touch the same tasks; \
+            'reelhaul operations cancel \(older.id)' ends it.
+            """)
         }
         awaited = now.waitsFor
         if !moved { try await loop.sleep(for: .milliseconds(100)) }
@@ -101,7 +104,8 @@ struct OperationCommand {
       let progress = operation.progress
       let reasons = progress.refusals.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
       let refused = progress.refused > 0 ? ", \(progress.refused) refused (\(reasons.joined(separator: ", ")))" : ""
-      context.note("\(action.name): \(progress.matched) matched, \(progress.applied) applied\(refused)")
+      let end = operation.state == .canceled ? "; it was canceled" : ""
+      context.note("\(action.name): \(progress.matched) matched, \(progress.applied) applied\(refused)\(end)")
     }
     if let error = operation.error { throw CommandFailure(.failed, error) }
     return operation.state == .done ? .done : .failed
