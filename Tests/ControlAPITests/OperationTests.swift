@@ -320,6 +320,30 @@ import Testing
     }
   }
 
+  @Test("that operations wait for Kafka is told once, and so is that they go on") func outage() async throws {
+    try await APIBench.run { bench in
+      _ = try await submit(1, bench)
+      let id = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      let (failures, told) = (Lock(2), Lock<[String]>([]))
+      let driver = OperationDriver(
+        store: bench.store,
+        send: { [store = bench.store] commands in
+          let fails = failures.withLock {
+            $0 -= 1
+            return $0 >= 0
+          }
+          if fails { throw HTTPError(503, "no Kafka") }
+          _ = try await store.apply(commands)
+        }, loop: bench.loop,
+        onOutage: { error in told.withLock { $0.append(error == nil ? "goes on" : "waits") } })
+      let work = bench.loop.task { await driver.run() }
+      try await eventually("it has ended") { try await bench.store.operation(id)?.state == .done }
+      work.cancel()
+      _ = await work.result
+      #expect(told.withLock { $0 } == ["waits", "goes on"])
+    }
+  }
+
   @Test("the same Idempotency-Key is the same operation, and no other one's") func key() async throws {
     try await APIBench.run { bench in
       let body = #"{"action": "pause", "filter": {"queue": ["a"]}}"#

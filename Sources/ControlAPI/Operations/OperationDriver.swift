@@ -1,5 +1,4 @@
 import ReelhaulSystem
-import ReelhaulTelemetry
 import TaskCore
 import TaskStore
 
@@ -7,6 +6,8 @@ import TaskStore
 /// process ends, another one goes on where the row says. ``OperationPlanner`` decides what to do.
 package struct OperationDriver: Sendable {
   package typealias Send = @Sendable ([Command]) async throws -> Void
+  /// Is told why operations wait for PostgreSQL or Kafka, and with nil that they go on.
+  package typealias OnOutage = @Sendable ((any Error)?) -> Void
 
   /// How long a driver may be silent before another one takes its operations, in seconds.
   private static let lease = 15
@@ -18,20 +19,20 @@ package struct OperationDriver: Sendable {
   private let store: any OperationStore
   private let send: Send
   private let loop: EventLoop
-  private let log: Logger
+  private let onOutage: OnOutage
   private let only: UniqueID?
   private let id = UniqueID(milliseconds: Clocks.realtimeMilliseconds())
 
   /// `only` is the one operation that it works on, beside those for which this one waits; nil for all.
   package init(
     store: any OperationStore, send: @escaping Send, loop: EventLoop, only: UniqueID? = nil,
-    log: Logger = Logger(level: .warning)
+    onOutage: @escaping OnOutage = { _ in }
   ) {
     self.only = only
     self.store = store
     self.send = send
     self.loop = loop
-    self.log = log
+    self.onOutage = onOutage
   }
 
   /// Works until its task is canceled. Waits while PostgreSQL or Kafka cannot be reached.
@@ -42,13 +43,13 @@ package struct OperationDriver: Sendable {
       var wait = Self.rest
       do {
         if try await turn() { wait = .zero }
-        if isOut { log.notice("operations go on") }
+        if isOut { onOutage(nil) }
         isOut = false
         backoff.reset()
       } catch {
         // What the end has interrupted is no trouble.
         if Task.isCancelled { return }
-        if !isOut { log.warning("operations wait for PostgreSQL or Kafka", ["error": .text("\(error)")]) }
+        if !isOut { onOutage(error) }
         isOut = true
         wait = backoff.next()
       }

@@ -51,7 +51,14 @@ extension Subcommand {
         try await ControlServer.serving(
           store, client, kafka, topics, ports: [Int(context.arguments.integer(.port) ?? 0)], at: address,
           telemetry: telemetry,
-          log: log
+          log: log,
+          onOutage: { error in
+            if let error {
+              log.warning("operations wait for PostgreSQL or Kafka", ["error": .text("\(error)")])
+            } else {
+              log.notice("operations go on")
+            }
+          }
         ) { place in
           context.note("The dashboard is at \(place)")
           if address.settings.requiresTokens, (try? await store.tokens().isEmpty) == true {

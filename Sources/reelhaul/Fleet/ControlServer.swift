@@ -11,11 +11,12 @@ import TaskStore
 enum ControlServer {
   static let port = 8080
 
-  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. Throws
-  /// ``SystemError`` if it can listen on none.
+  /// Serves on the first of `ports` that is free, while `body` runs, which gets the dashboard's address. `onOutage` is told
+  /// when operations wait. Throws ``SystemError`` if it can listen on none.
   static func serving<Result: Sendable>(
     _ store: any ControlStore, _ client: ReelhaulClient, _ kafka: KafkaConfiguration, _ topics: TopicPlan, ports: [Int],
     at address: ServeAddress = ServeAddress(), telemetry: OTLPExporter? = nil, log: Logger? = nil,
+    onOutage: @escaping OperationDriver.OnOutage,
     _ body: @Sendable (String) async throws -> Result
   ) async throws -> Result {
     let loop = EventLoop(name: "http")
@@ -34,7 +35,8 @@ enum ControlServer {
       settings.port = $0
       return HTTPServer(loop: loop, settings: settings, handler: handler)
     }
-    let driver = OperationDriver(store: store, send: { try await client.send($0) }, loop: loop)
+    let driver = OperationDriver(
+      store: store, send: { try await client.send($0) }, loop: loop, onOutage: onOutage)
     let operations = loop.task { await driver.run() }
     let check = loop.task { await handler.checkSchema() }
     await telemetry?.start { try? await handler.metricsSnapshot() }

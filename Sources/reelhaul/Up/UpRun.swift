@@ -106,7 +106,10 @@ struct UpRun {
         try await PostgresPool.with(fleet.environment.postgres()) { pool in
           try await ControlServer.serving(
             PostgresStore(pool: pool), client, kafka, topics, ports: chosen.map { [$0] } ?? [ControlServer.port, 0],
-            telemetry: telemetry, body)
+            telemetry: telemetry,
+            onOutage: { [announcer] error in
+              announcer.say(error.map { "Operations wait for PostgreSQL or Kafka: \($0)" } ?? "Operations go on.")
+            }, body)
         })
     } catch {
       outcome = .failure(error)
