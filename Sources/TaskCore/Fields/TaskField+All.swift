@@ -23,7 +23,8 @@ extension TaskField {
       "queue", .name(Place(\.queue), limit: 100), option: Option("queue", short: "q", "NAME", help: "Its queue")),
     TaskField(
       "after", .ids(Place(\.after)),
-      option: Option("after", "TASK", help: "Run once that task has succeeded; its id, or the end of it")
+      option: Option(
+        "after", "TASK", help: "Run once that task has succeeded; its id, or the end of it; up to 100 tasks")
     ) { spec throws(InvalidTask) in try spec.checkAfter() },
     TaskField(
       "notBefore", .time(Place(\.notBefore)),
