@@ -26,8 +26,8 @@ struct OperationPlanner: Sendable {
   /// How long commands may wait until any is applied. Then the operation gives up.
   static let patience = Duration.seconds(3600)
 
-  /// The steps to take now, in this order; empty if nothing can be done but wait for an older operation to end, or for commands
-  /// to be applied.
+  /// The steps to take now, in this order; empty if nothing can be done but wait for an older operation to end, or for
+  /// commands to be applied.
   static func steps(_ operation: TaskOperation, _ batches: [OperationBatch]) -> [Step] {
     let (sent, unsent) = (batches.filter(\.isSent), batches.filter { !$0.isSent })
     let isRunning = operation.state == .running

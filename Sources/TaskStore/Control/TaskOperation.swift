@@ -146,8 +146,8 @@ package struct OperationStep: Hashable, Sendable {
   package init() {}
 }
 
-/// Keeps operations, and how far they are. All that it returns tell what they wait for. A process works on an operation while it holds its lease; what it notes after
-/// that changes nothing, or would be the same if another process noted it.
+/// Keeps operations, and how far they are. All that it returns tell what they wait for. A process works on an operation
+/// while it holds its lease; what it notes after that changes nothing, or would be the same if another process noted it.
 package protocol OperationStore: Sendable {
   /// Creates it, unless there is one with this id. The time is the store's.
   func createOperation(_ operation: TaskOperation) async throws -> TaskOperation
