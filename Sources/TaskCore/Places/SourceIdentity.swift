@@ -34,6 +34,9 @@ public enum IdentityMismatch: Error, Hashable, Sendable {
   case versionID
   case etag
   case lastModified
+
+  /// Whether the length differs, so that the bytes do, too.
+  public var isOfSize: Bool { if case .size = self { true } else { false } }
 }
 
 extension IdentityMismatch: CustomStringConvertible {

@@ -4,6 +4,7 @@ import TaskCore
 /// One accepted connection, on its own thread.
 struct OriginConnection {
   let socket: Int32
+  let number: Int
   let server: OriginServer
 
   static let hangUp = Int16(truncatingIfNeeded: 0x2000 | POLLHUP | POLLERR)  // POLLRDHUP
@@ -11,7 +12,8 @@ struct OriginConnection {
   /// Answers requests until either side ends the connection.
   func serve() {
     var received: [UInt8] = []
-    while let request = readRequest(&received) {
+    while var request = readRequest(&received) {
+      request.connection = number
       let (exchange, response) = server.begin(request)
       let isUsable = send(response, exchange: exchange, path: request.path)
       server.finish(exchange)

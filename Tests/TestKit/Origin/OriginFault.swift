@@ -29,6 +29,8 @@ package enum OriginFault: Sendable {
   case redirect(to: String, status: Int = 302)
   /// A new entity tag for every answer.
   case freshTag
+  /// The file has this entity tag, as at one of several servers that name the same bytes differently.
+  case tag(String)
   /// `HEAD` is answered with this length.
   case headLength(Int64)
   /// This number of extra header fields of 100 bytes.
@@ -105,6 +107,8 @@ package enum OriginFault: Sendable {
       response["Location"] = target
     case .freshTag:
       response["ETag"] = "\"\(request.path)-\(request.number)\""
+    case .tag(let tag):
+      if let file { response = file.with { $0.etag = tag }.answer(to: request) }
     case .headLength(let length):
       if request.method == "HEAD" { response["Content-Length"] = "\(length)" }
     case .headerFlood(let count):

@@ -7,6 +7,8 @@ package struct OriginRequest: Sendable {
   package var headers: [(name: String, value: String)]
   /// Counts the requests for this path, from 1.
   package var number = 0
+  /// Counts the connections of the server, from 1.
+  package var connection = 0
   /// The number of requests that the whole server is answering at this moment, including this one, without those whose
   /// client may have the last bytes already.
   package var inProgress = 0

@@ -13,6 +13,8 @@ package final class OriginServer: Sendable {
     var exchanges: [OriginExchange] = []
     /// The number of requests so far, by path.
     var counts: [String: Int] = [:]
+    /// Of all connections so far.
+    var connections = 0
     var inProgress = 0
     var waiting: [(predicate: @Sendable (OriginExchange) -> Bool, CheckedContinuation<OriginExchange, Never>)] = []
   }
@@ -24,7 +26,13 @@ package final class OriginServer: Sendable {
   /// - Parameter receiveBuffer: the number of bytes that it accepts before it reads them; nil for the usual number.
   package init(receiveBuffer: Int32? = nil) throws {
     listener = try LoopbackServer(name: "origin", receiveBuffer: receiveBuffer)
-    listener.start { [self] socket in OriginConnection(socket: socket, server: self).serve() }
+    listener.start { [self] socket in
+      let number = state.withLock { state in
+        state.connections += 1
+        return state.connections
+      }
+      OriginConnection(socket: socket, number: number, server: self).serve()
+    }
   }
 
   package func url(_ path: String, host: String = "127.0.0.1") -> String {

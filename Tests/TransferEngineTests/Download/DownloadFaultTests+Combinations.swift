@@ -61,6 +61,20 @@ extension DownloadFaultTests {
     }
   }
 
+  @Test(
+    "of servers with validators of their own for the same bytes, these arrive after few requests", arguments: [2, 3],
+    [OriginFile.IfRange.honoured, .ignored])
+  func balancedServers(count: Int, ifRange: OriginFile.IfRange) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.ifRange = ifRange })
+      harness.origin.script(DownloadHarness.path) { [.tag("\"\($0.connection % count)\"")] }
+      let outcome = await harness.run(harness.spec { $0.connections = 8 })
+      #expect(outcome == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      try #expect(harness.published == Self.file.bytes)
+      #expect(harness.origin.exchanges(DownloadHarness.path).count <= 30)
+    }
+  }
+
   @Test("statuses of gateways pass", arguments: [509, 525, 526, 529, 530, 598, 599])
   func gateways(status: Int) async throws {
     try await DownloadHarness.run { harness in

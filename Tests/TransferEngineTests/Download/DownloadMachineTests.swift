@@ -263,6 +263,32 @@ import Testing
     #expect(machine.identity == nil)
   }
 
+  /// Its servers may name the same bytes differently.
+  @Test("a source that changes again is asked on one connection, and then for the whole, if its length stays the same")
+  func aSourceThatChangesAgainIsPinned() throws {
+    for size in [Self.size, Self.size + 1] {
+      var machine = try machine { $0.firstConnections = 4 }
+      var open = requests(machine.begin(resuming: nil))
+      var connections: [Int] = []
+      for change in 1...3 {
+        let first = open[0]
+        open += requests(machine.head(head(first, etag: "\"\(change)\""), of: first.id, now: 0).1)
+        connections.append(open.count)
+        if open.count == 1 { open += requests(machine.ended(first.id, received: 4 << 20, error: nil, milliseconds: 1)) }
+        let last = try #require(open.last)
+        _ = machine.head(head(last, etag: "\"x\"", size: size), of: last.id, now: 0)
+        var actions: [Machine.Action] = []
+        for request in open.reversed() {
+          actions += machine.ended(request.id, received: 0, error: .canceled, milliseconds: 1)
+        }
+        open = requests(actions)
+        #expect(open.count == 1)
+      }
+      #expect(connections == (size == Self.size ? [4, 4, 1] : [4, 4, 4]))
+      #expect(open[0].asked == (size == Self.size ? .whole : .first(count: 4 << 20)))
+    }
+  }
+
   /// For a moment, one of the source's servers had an older or a newer version.
   @Test("a version that comes back is continued with its bytes")
   func aVersionThatComesBackIsGoneOnWith() throws {

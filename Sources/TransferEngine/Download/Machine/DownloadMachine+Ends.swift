@@ -131,7 +131,11 @@ extension DownloadMachine {
       let message = "the source changes between answers: \(mismatch)"
       return end(.failed(TaskFailure(code: .sourceChanging, message: message, class: .retry)))
     }
-    return restart(.first(former: work.received))
+    guard !mismatch.isOfSize, tally.versions > 2 else { return restart(.first(former: work.received)) }
+    // The source's servers may name the same bytes differently: one connection stays with one of them, and one answer
+    // is of one version in any case.
+    server.isPinned = true
+    return restart(tally.versions > 3 ? .whole : .first(former: work.received))
   }
 
   /// The server does not send the part: first asks without `If-Range`, in which some servers accept only a date, then

@@ -59,7 +59,7 @@ extension DownloadMachine {
 
   /// How many requests there may be now. While it is not known where the source is, one finds out; the others follow.
   private func most(_ ranges: Ranges) -> Int {
-    guard ranges.plan.size > limits.firstChunk else { return 1 }
+    guard ranges.plan.size > limits.firstChunk, !server.isPinned else { return 1 }
     guard ranges.resolved == nil else { return server.governor.connections }
     let isAsking = requests.running.values.contains { $0.request.place == origin && !$0.isAccepted }
     return requests.count + (isAsking ? 0 : 1)

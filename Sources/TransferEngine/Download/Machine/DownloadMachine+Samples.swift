@@ -18,7 +18,7 @@ extension DownloadMachine {
     let governed = measure(sample)
     guard case .working(.ranges(let ranges)) = state, ranges.resolved != nil else { return [] }
     // Where the end of the file is near, fewer connections seem to cost nothing, and the slowest remain.
-    if !requests.isEmpty, !ranges.lacksWork { server.governor.observe(governed) }
+    if !requests.isEmpty, !ranges.lacksWork, !server.isPinned { server.governor.observe(governed) }
     return giveUpUnserved() + retire(ranges) + giveWay(ranges) + handOver(ranges, sample) + send()
   }
 

@@ -123,6 +123,8 @@ extension DownloadMachine {
     var patienceMilliseconds: Int64 = 1000
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
+    /// Only one connection is used, because answers on several name different versions.
+    var isPinned = false
     /// Others of this process wait for a connection to the host.
     var isAwaited = false
 
