@@ -35,6 +35,8 @@ package enum FailureAdvice {
     case .sizeMismatch:
       return "Submit a new task if --bytes was wrong; or, once the length is right at both ends, \(retry)."
     case .lengthUnknown: return "Submit a new task with --bytes, --sha256 or --md5, or with --allow-unframed."
+    case .sourceChanging where spec.kind == .download:
+      return "Submit a new task with --sha256 or --md5; or, once the source stays the same, \(retry)."
     case .fetchesDiffer:
       return "Submit a new task with --bytes, --sha256 or --md5; or, once the source stays the same, \(retry)."
     case .answerLost where isAtS3(spec):

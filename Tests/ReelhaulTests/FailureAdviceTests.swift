@@ -21,6 +21,7 @@ import Testing
       (.destinationInvalid, "another --to"),
       (.digestMismatch, "--sha256 or --md5 was wrong"), (.sizeMismatch, "--bytes was wrong"),
       (.lengthUnknown, "with --bytes"), (.lengthUnknown, "with --allow-unframed"), (.fetchesDiffer, "with --bytes"),
+      (.sourceChanging, "with --sha256"),
       (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialNeeded, "with --credential"),
       (.http(404), "URL was wrong"),

@@ -15,8 +15,7 @@ package struct DownloadCheckpoint: Hashable, Sendable {
   package var tailCRC: UInt32?
   /// Set once the bytes are complete and verified: the file is being published and may be at its destination already.
   package var publishing: Publishing?
-  /// Whether the bytes are those of one body, which ended with its connection, and nothing has proven yet that they are
-  /// all.
+  /// Whether the bytes are those of one body, and nothing has proven yet that they are all, or of one version.
   package var isUnproven: Bool
 
   package struct Publishing: Hashable, Sendable {

@@ -44,7 +44,7 @@ package struct DownloadLimits: Hashable, Sendable {
   /// The pause after the first failed request; it doubles with each further failure.
   package var retryMilliseconds: Int64 = 100
   /// How many versions of the source one attempt starts to fetch before it gives up.
-  package var generations = 4
+  package var generations = 5
   /// When all bytes of a larger source are there, one more request checks that the source is still the same.
   package var sealAbove: Int64 = 1 << 20
 

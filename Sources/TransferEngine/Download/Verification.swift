@@ -1,6 +1,7 @@
 import ReelhaulCodec
 
-/// What proved that a body is whole although only the end of its connection ended it.
+/// What proved that a body is whole although only the end of its connection ended it, or that it is of one version
+/// although its validators differ from those of the next answer.
 package enum Verification: String, Hashable, Sendable {
   /// Expected by the task.
   case sha256, md5, bytes

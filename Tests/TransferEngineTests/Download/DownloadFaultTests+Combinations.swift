@@ -75,6 +75,40 @@ extension DownloadFaultTests {
     }
   }
 
+  @Test("of a source with validators of its own in every answer, whole bodies are compared, or proven by a digest")
+  func freshValidators() async throws {
+    // Two bodies and the question between them, or one body. Ranges were tried before.
+    for (acceptsRanges, isExpected, requests) in [
+      (false, false, 3), (false, true, 1), (true, false, 20), (true, true, 20),
+    ] {
+      try await DownloadHarness.run { harness in
+        harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
+        harness.origin.always(DownloadHarness.path, .freshTag)
+        let spec = harness.spec { if isExpected { $0.expect.sha256 = Self.file.sha256 } }
+        let done = DownloadOutcome.succeeded(
+          sha256: Self.file.sha256, bytes: Self.size, isExpected ? nil : .twoFetches)
+        #expect(await harness.run(spec) == done)
+        #expect(harness.origin.exchanges(DownloadHarness.path).count <= requests)
+      }
+    }
+  }
+
+  @Test("whole bodies that differ with their validators are never published", arguments: [true, false])
+  func freshContent(acceptsRanges: Bool) async throws {
+    try await DownloadHarness.run { harness in
+      harness.origin.script(DownloadHarness.path) { [origin = harness.origin] request in
+        let next = OriginFile(seed: UInt64(100 + request.number), size: Self.size)
+        origin.serve(DownloadHarness.path, next.with { $0.acceptsRanges = acceptsRanges })
+        return []
+      }
+      harness.origin.serve(DownloadHarness.path, Self.file.with { $0.acceptsRanges = acceptsRanges })
+      let failure = await harness.run(harness.spec()).failure
+      #expect(failure?.code == .sourceChanging && failure?.class == .retry)
+      try #expect(harness.published == nil)
+      #expect(harness.origin.exchanges(DownloadHarness.path).count <= (acceptsRanges ? 25 : 8))
+    }
+  }
+
   @Test("statuses of gateways pass", arguments: [509, 525, 526, 529, 530, 598, 599])
   func gateways(status: Int) async throws {
     try await DownloadHarness.run { harness in

@@ -104,7 +104,7 @@ extension DownloadMachine {
   }
 
   private mutating func seal(_ whole: Whole) -> [Action] {
-    let seal = Seal(version: whole.version, received: ByteRanges(), resolved: whole.place)
+    let seal = Seal(version: whole.version, received: ByteRanges(), isWhole: true, resolved: whole.place)
     return allBytesAreThere(seal, isNeeded: whole.needsSeal)
   }
 
@@ -130,6 +130,11 @@ extension DownloadMachine {
     guard tally.versions <= limits.generations else {
       let message = "the source changes between answers: \(mismatch)"
       return end(.failed(TaskFailure(code: .sourceChanging, message: message, class: .retry)))
+    }
+    if case .sealing(let seal) = work, seal.isWhole, !mismatch.isOfSize {
+      // Every answer of this source may have validators of its own. If a second body is equal, it has not changed.
+      state = .working(.comparing(.unproven(seal.version.identity, generation: seal.version.generation)))
+      return send()
     }
     guard !mismatch.isOfSize, tally.versions > 2 else { return restart(.first(former: work.received)) }
     // The source's servers may name the same bytes differently: one connection stays with one of them, and one answer

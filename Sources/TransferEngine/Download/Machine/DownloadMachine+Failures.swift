@@ -62,6 +62,7 @@ extension DownloadMachine {
 
   /// Waits and tries again, or ends the run. No request runs.
   mutating func retry(_ work: Work, after failure: TaskFailure) -> [Action] {
+    if failure.code == .fetchesDiffer { tally.versions += 1 }
     guard let pause = tally.retries.pause(after: failure) else { return end(.failed(failure)) }
     state = .waiting(.retry, again(work, after: failure))
     return [.pause(milliseconds: pause)]

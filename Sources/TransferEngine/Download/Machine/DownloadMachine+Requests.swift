@@ -30,7 +30,8 @@ extension DownloadMachine {
     let identity = ranges.version.identity
     if ranges.plan.isComplete {
       guard requests.isEmpty else { return [] }
-      let seal = Seal(version: ranges.version, received: ranges.plan.received, resolved: ranges.resolved)
+      let seal = Seal(
+        version: ranges.version, received: ranges.plan.received, isWhole: false, resolved: ranges.resolved)
       return allBytesAreThere(seal, isNeeded: ranges.needsSeal)
     }
     var actions: [Action] = []

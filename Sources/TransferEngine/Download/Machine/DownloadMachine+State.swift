@@ -25,7 +25,8 @@ extension DownloadMachine {
     case whole(Whole)
     /// All bytes of one body are there. A second one must have the same. Can transition to: probing.
     case comparing(Version)
-    /// All bytes are there. One more request checks that the source is still the same.
+    /// All bytes are there. One more request checks that the source is still the same. Can transition to: probing,
+    /// comparing (only the validators of a whole body differ).
     case sealing(Seal)
   }
 
@@ -111,6 +112,8 @@ extension DownloadMachine {
   struct Seal {
     let version: Version
     let received: ByteRanges
+    /// Whether one answer had all bytes.
+    let isWhole: Bool
     var resolved: Place?
   }
 

@@ -64,8 +64,7 @@ extension TaskFailure {
 
   /// A second body, of `seen` bytes, is not the first one, which had `size`.
   static func fetchesDiffer(_ size: Int64, _ seen: String) -> TaskFailure {
-    let message =
-      "the source does not say where its file ends, and two fetches differ: \(size) bytes and then \(seen)"
+    let message = "two fetches of the source differ, and nothing shows which is right: \(size) bytes and then \(seen)"
     return TaskFailure(code: .fetchesDiffer, message: message, class: .retry)
   }
 
