@@ -238,7 +238,7 @@ private final class SourceServer: Sendable {
     case .unranged:
       if case .part = asked { throw UploadSourceChanged() }
       return .unranged
-    case .refused(let failure), .misdirected(let failure): throw failure
+    case .refused(let failure, _), .misdirected(let failure): throw failure
     case .status(var failure):
       // No other signature can be had of the source's own server.
       if end.place.isAtOrigin, [.http(401), .http(403)].contains(failure.code) { failure.class = .fail }

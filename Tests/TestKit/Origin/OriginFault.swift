@@ -59,7 +59,8 @@ package enum OriginFault: Sendable {
       response = file.answer(to: plain)
     case .shiftsRange(let start, let end):
       guard let file, response.status == 206, case .content(_, let range) = response.body.first else { return }
-      let part = file.part(range.lowerBound + start..<range.upperBound + end)
+      let first = range.lowerBound + start
+      let part = file.part(first..<max(first + 1, range.upperBound + end))
       response.body = part.body
       response["Content-Range"] = part["Content-Range"]
       response["Content-Length"] = part["Content-Length"]

@@ -22,9 +22,13 @@ extension DownloadMachine {
       return refuse(id, .changed(mismatch))
     case (.unranged, _):
       return refuse(id, .unranged)
-    case (.refused(let failure), _):
+    case (.refused(let failure, let ofRange), _):
+      requests[id]?.isMisranged = ofRange
       return refuse(id, .failed(failure))
     case (.status(let failure), _):
+      if case .first? = requests[id]?.request.asked {
+        requests[id]?.isMisranged = Self.rangeCodes.contains(failure.code)
+      }
       requests[id]?.answer = .failed(failure)
       return (.skip, [])
     case (.misdirected(let failure), _):
@@ -32,6 +36,9 @@ extension DownloadMachine {
       return (.skip, [])
     }
   }
+
+  /// Some servers answer so to every request for a range.
+  private static let rangeCodes: Set<TaskFailure.Code> = [.http(400), .http(413)]
 
   private mutating func refuse(_ id: Int, _ answer: Running.Answer) -> (Reception, [Action]) {
     requests[id]?.answer = answer

@@ -169,7 +169,7 @@ extension DownloadMachine {
   }
 
   /// Starts anew when all requests have ended; a known version's file gets a new generation.
-  private mutating func restart(_ question: Probe.Question) -> [Action] {
+  mutating func restart(_ question: Probe.Question) -> [Action] {
     state = .restarting(Probe(generation: state.subject.nextGeneration, question: question))
     return cancelAll() + settle()
   }

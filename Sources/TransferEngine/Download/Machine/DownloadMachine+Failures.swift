@@ -8,6 +8,11 @@ extension DownloadMachine {
       return actions
     }
     if isRefusal(failure, running, work) { return refused(failure, work) }
+    if running.isMisranged, !server.isAskedWhole, requests.isEmpty, failure.class != .retry || tally.retries.isSpent {
+      server.isAskedWhole = true
+      tally.retries.reset()
+      return restart(.whole)
+    }
     guard failure.class == .retry || isStale(failure, running, work) else { return end(.failed(failure)) }
     if running.isSurplus { return standInLine(work, after: failure) }
     if !requests.isEmpty {

@@ -124,6 +124,8 @@ extension DownloadMachine {
     var requestRate: Int64?
     /// After so long without an answer, a request that others overtook is one that the server does not serve.
     var patienceMilliseconds: Int64 = 1000
+    /// Whether the whole was asked for because ranges are not answered as they should be.
+    var isAskedWhole = false
     /// Some honour `If-Range` with a date alone.
     var usesIfRange = true
     /// Only one connection is used, because answers on several name different versions.
@@ -191,6 +193,8 @@ extension DownloadMachine {
     var isRetired = false
     /// The host refused it, but serves others of this process.
     var isSurplus = false
+    /// The server did not answer it as a request for a range is to be answered.
+    var isMisranged = false
     /// Milliseconds without an answer, and whether others were answered meanwhile.
     var unanswered: Int64 = 0
     var sawOthers = false

@@ -44,7 +44,7 @@ struct Exchange {
     case .whole(let identity): return .whole(identity, isDelimited: head.isDelimited)
     case .changed(let mismatch): return .changed(mismatch)
     case .unranged: return .unranged
-    case .refused(let reason): return .refused(.badResponse(reason, url: place.url))
+    case .refused(let reason, let ofRange): return .refused(.badResponse(reason, url: place.url), ofRange: ofRange)
     case .status(let status): return .status(.status(status, head: head, url: place.url, now: now))
     case .redirect(let target):
       do throws(TaskFailure) {

@@ -26,8 +26,9 @@ struct ResponseGate: Hashable {
     case changed(IdentityMismatch)
     /// The response does not give the range in a usable way. Ask again without `If-Range`, then without a range.
     case unranged
-    /// The response proves nothing. The same request may succeed later.
-    case refused(String)
+    /// The response proves nothing. The same request may succeed later. `ofRange`: only because of how the server sends
+    /// ranges, so the whole may come right.
+    case refused(String, ofRange: Bool = false)
     case status(Int)
   }
 
@@ -54,14 +55,14 @@ struct ResponseGate: Hashable {
 
   private func partial(_ head: CurlHead) -> Verdict {
     guard asked != .whole else { return .refused("the server sent a part of the file, not the whole") }
-    if let coding = coding(of: head) { return .refused(coding) }
+    if let coding = coding(of: head) { return .refused(coding, ofRange: true) }
     if isPage(head) { return .refused(Self.page) }
     if head["content-type"]?.lowercased().hasPrefix("multipart/byteranges") == true {
-      return .refused("the server sent the range in several parts")
+      return .refused("the server sent the range in several parts", ofRange: true)
     }
     let values = head.values(of: "content-range")
     guard values.count == 1, let value = ContentRange(values[0]), let range = value.range else {
-      return .refused("the server sent a range without a valid Content-Range")
+      return .refused("the server sent a range without a valid Content-Range", ofRange: true)
     }
     guard let length = Self.length(of: head), length ?? Int64(range.count) == Int64(range.count) else {
       return .refused("Content-Length and Content-Range disagree")
@@ -74,13 +75,13 @@ struct ResponseGate: Hashable {
       // Without a total, the source's end is unknown and no ranges can be planned. Without a length, the body may be
       // longer than the range.
       guard let total = value.total, length != nil else { return .unranged }
-      guard isServed(0..<min(count, total), by: range) else { return .refused(Self.otherRange) }
+      guard isServed(0..<min(count, total), by: range) else { return .refused(Self.otherRange, ofRange: true) }
       return .part(range, of: identity)
     case .part(let wanted, let known):
       guard length != nil else { return .unranged }
       // Identity before range: a source that has become shorter correctly answers with a shorter range.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
-      guard isServed(wanted, by: range) else { return .refused(Self.otherRange) }
+      guard isServed(wanted, by: range) else { return .refused(Self.otherRange, ofRange: true) }
       return .part(range, of: identity)
     }
   }

@@ -13,6 +13,9 @@ struct RetryBudget: Hashable {
     self.firstMilliseconds = firstMilliseconds
   }
 
+  /// Whether no further failure is followed by another try.
+  var isSpent: Bool { failures >= limit }
+
   /// Milliseconds to wait before the next try. Returns `nil` if there is no next try: too many have failed, or the
   /// server asks for a wait of more than 2 seconds, which is too long for a run.
   mutating func pause(after failure: TaskFailure) -> Int64? {

@@ -10,8 +10,8 @@ enum SourceAnswer: Hashable {
   case changed(IdentityMismatch)
   /// The server does not send the range: ask again without `If-Range`, then without a range.
   case unranged
-  /// The head does not prove what the body is.
-  case refused(TaskFailure)
+  /// The head does not prove what the body is. `ofRange`: the whole may come right.
+  case refused(TaskFailure, ofRange: Bool = false)
   /// A status that reports a failure.
   case status(TaskFailure)
   /// A redirect that is not followed, or another version of an object than the one that was asked for.
