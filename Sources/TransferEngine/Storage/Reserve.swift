@@ -37,7 +37,8 @@ final class Reserve: Sendable {
   }
 
   /// Makes `staged`, a file in the directory `staging`, `size` bytes long, with its own blocks if possible. ENOSPC
-  /// also if the policy forbids it; EFBIG if even the empty volume would be too small. Blocks.
+  /// also if the policy forbids it; EFBIG if it would forbid it even on the empty volume, or if a file that grows would
+  /// be larger than that. Blocks.
   ///
   /// - Parameter isWritten: Whether the file may grow beyond `size` meanwhile: nothing may then be cut off.
   func take(
@@ -65,14 +66,14 @@ final class Reserve: Sendable {
     guard status.st_size < size else { return }
     let held = min(size, Self.allocated(status))
     try check(
-      size, held: held, promised: allocates.load(ordering: .relaxed) ? 0 : promised(besides: name, in: staging), staging
-    )
+      size, held: held, promised: allocates.load(ordering: .relaxed) ? 0 : promised(besides: name, in: staging),
+      isWritten, staging)
     if allocates.load(ordering: .relaxed) {
       do throws(SystemError) {
         return try staged.allocate(0..<size)
       } catch  where error.errno == EOPNOTSUPP || error.errno == ENOSYS {
         allocates.store(false, ordering: .relaxed)
-        try check(size, held: held, promised: promised(besides: name, in: staging), staging)
+        try check(size, held: held, promised: promised(besides: name, in: staging), isWritten, staging)
       }
     }
     if !isWritten { try staged.truncate(to: size) }
@@ -97,20 +98,18 @@ final class Reserve: Sendable {
   }
 
   private func check(
-    _ size: Int64, held: Int64, promised: Int64, _ staging: borrowing FileDescriptor
+    _ size: Int64, held: Int64, promised: Int64, _ isWritten: Bool, _ staging: borrowing FileDescriptor
   ) throws(SystemError) {
     let (free, total) = try staging.space()
-    if let total, size > total {
-      throw SystemError(errno: EFBIG, operation: "reserve \(size) bytes on a volume of \(total) bytes")
+    let rest = "\(policy.floor.bytes(of: total)) stay free, at most \(policy.share) % of the rest for a task"
+    let wish = "reserve \(size) bytes\(total.map { " on a volume of \($0) bytes" } ?? "")"
+    // The size that a growing file asks for is only a guess of what it needs.
+    if let total, size > (isWritten ? total : policy.limit(free: total, total: total, promised: 0, held: 0)) {
+      throw SystemError(errno: EFBIG, operation: "\(wish) (\(rest))")
     }
     let limit = policy.limit(free: free, total: total, promised: promised, held: held)
     guard size <= limit else {
-      throw SystemError(
-        errno: ENOSPC,
-        operation: """
-          reserve \(size) bytes (\(free) free, \(promised) promised, \(policy.floor.bytes(of: total)) stay free, at most \
-          \(policy.share) % of the rest for a task)
-          """)
+      throw SystemError(errno: ENOSPC, operation: "\(wish) (\(free) free, \(promised) promised, \(rest))")
     }
   }
 
