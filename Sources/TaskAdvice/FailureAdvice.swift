@@ -55,7 +55,10 @@ package enum FailureAdvice {
     case .http(401), .http(403):
       return "Submit a new task if it needs another --credential; or, once the server allows the request, \(retry)."
     case .credentialRefused:
-      return "Add the host to the credential, in the workers' REELHAUL_CREDENTIALS file; then \(retry)."
+      return """
+        Add to the credential what the error names, its host or its s3 form, in the workers' REELHAUL_CREDENTIALS file; then \
+        \(retry). Or submit a new task with another --credential.
+        """
     case .credentialNeeded: return "Submit a new task with --credential."
     case .parametersInvalid: return "Submit a new task with right --parameters; the error names what is wrong."
     case .lostRepeatedly:
