@@ -58,6 +58,9 @@ import Testing
     fault("long chunked 206, once", from: 2, to: 2, .longBody(by: 100), .chunked),
     fault("short chunked 206, once", from: 2, to: 2, .shortBody(by: 100), .chunked),
     fault("chunked 206", .chunked),
+    Case(name: "a repeated length", file: file.with { $0.acceptsRanges = false }) { _ in
+      [.header("Content-Length", "\(size), \(size)")]
+    },
     fault("folded line", fails: .badResponse, .header("X", "y\r\n\tTransfer-Encoding: chunked")),
     fault("folded line, once", from: 2, to: 2, .header("X", "y\r\n\tTransfer-Encoding: chunked")),
     fault("Transfer-Encoding: identity", fails: .badResponse, .header("Transfer-Encoding", "identity")),

@@ -85,6 +85,19 @@ import Testing
     }
   }
 
+  @Test("a length may be repeated, and not contradicted")
+  func aLengthMayBeAList() {
+    #expect(
+      judge(part, 206, good.merging(["content-length": "100, 100,\t100"]) { $1 }) == .part(100..<200, of: Self.known))
+    #expect(
+      judge(.whole, 200, ["content-length": "7,7"]) == .whole(SourceIdentity(finalURL: Self.url, size: 7)))
+    for value in ["100, 101", "100,", ",100", "100 100", ", "] {
+      #expect(
+        judge(part, 206, good.merging(["content-length": value]) { $1 }) == .refused("Content-Length is not one number")
+      )
+    }
+  }
+
   @Test("an object of S3 that was stored with a coding is its stored bytes") func aCodedObject() {
     for value in ["gzip", "aws-chunked"] {
       let head = CurlHead(

@@ -64,7 +64,8 @@ struct ResponseGate: Hashable {
     guard values.count == 1, let value = ContentRange(values[0]), let range = value.range else {
       return .refused("the server sent a range without a valid Content-Range", ofRange: true)
     }
-    guard let length = Self.length(of: head), length ?? Int64(range.count) == Int64(range.count) else {
+    guard let length = Self.length(of: head) else { return .refused(Self.severalLengths) }
+    guard length ?? Int64(range.count) == Int64(range.count) else {
       return .refused("Content-Length and Content-Range disagree")
     }
     let identity = SourceIdentity(head: head, url: url, size: value.total)
@@ -103,7 +104,7 @@ struct ResponseGate: Hashable {
 
   private func whole(_ head: CurlHead) -> Verdict {
     if let coding = coding(of: head) { return .refused(coding) }
-    guard let length = Self.length(of: head) else { return .refused("Content-Length is not one number") }
+    guard let length = Self.length(of: head) else { return .refused(Self.severalLengths) }
     let identity = SourceIdentity(head: head, url: url, size: length)
     if isPage(head) { return .refused(Self.page) }
     if case .part(let wanted, let known) = asked {
@@ -140,16 +141,21 @@ struct ResponseGate: Hashable {
     return nil
   }
 
-  /// The length on which all `Content-Length` fields agree. Returns `.some(nil)` if there is none or if
+  /// The length on which all `Content-Length` fields agree, each a number or a list of it (RFC 9110, 8.6). Returns `.some(nil)` if there is none or if
   /// `Transfer-Encoding` overrides it, and `nil` if the fields are wrong.
   private static func length(of head: CurlHead) -> Int64?? {
-    let values = Set(head.values(of: "content-length"))
-    guard let value = values.first, head["transfer-encoding"] == nil else { return .some(nil) }
-    guard values.count == 1, let length = ContentRange.number(value[...]) else { return nil }
+    let fields = head.values(of: "content-length")
+    guard !fields.isEmpty, head["transfer-encoding"] == nil else { return .some(nil) }
+    let values = Set(
+      fields.flatMap { field in
+        field.split(separator: ",", omittingEmptySubsequences: false).map { $0.drop { $0 == " " || $0 == "\t" } }
+      })
+    guard values.count == 1, let length = values.first.flatMap(ContentRange.number) else { return nil }
     return .some(length)
   }
 
   private static let shortestAnswer = 64 << 10
+  private static let severalLengths = "Content-Length is not one number"
   private static let otherRange = "the server sent a different range than requested"
   private static let page = "the server sent a web page instead of the file"
 
