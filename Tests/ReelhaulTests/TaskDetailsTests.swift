@@ -134,6 +134,9 @@ import TransferEngine
       #expect(lines.contains(line), "\(line)")
     }
     #expect(lines.count == plain + 13)
+    task.error?.retryAfter = RetryPolicy.longestRetryAfter
+    let longest = TaskDetails.lines(TaskReport(task: task, waits: nil))
+    #expect(longest.contains { $0.hasSuffix("busy (asked to wait 3600 s or more)") })
     #expect(!lines.contains { $0.contains("hush") })
     let document = String(
       decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)

@@ -146,8 +146,10 @@ enum TaskDetails {
     if let digest = task.sha256 { rows.append(("sha256", Hex.encode(digest))) }
     if let output = task.output { rows += result(output, of: task.spec.kind) }
     if let error = task.error, task.state != .succeeded {
-      let wait = error.retryAfter.map { " (asked to wait \($0) s)" } ?? ""
-      rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait)"))
+      let wait = error.retryAfter.map { seconds in
+        " (asked to wait \(seconds) s\(seconds < RetryPolicy.longestRetryAfter ? "" : " or more"))"
+      }
+      rows.append((task.hasLeftErrorBehind ? "last error" : "error", "\(error.code): \(error.message)\(wait ?? "")"))
     }
     if let advice = FailureAdvice.of(task) { rows.append(("advice", advice)) }
     return rows
