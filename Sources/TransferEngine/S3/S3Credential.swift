@@ -46,9 +46,10 @@ package struct S3Credential: Hashable, Sendable {
       } || !(3...63).contains(bucket.utf8.count)
   }
 
-  /// The text without the secret key and the session token.
+  /// The text without the secret key and the session token. A value of less than four characters stays: it is in many
+  /// words, and protects nothing.
   func hidden(in text: String) -> String {
-    [secretAccessKey, sessionToken ?? ""].filter { !$0.isEmpty }.reduce(text) { $0.replacing($1, with: "•••") }
+    [secretAccessKey, sessionToken ?? ""].filter { $0.count >= 4 }.reduce(text) { $0.replacing($1, with: "•••") }
   }
 
   /// Whether the text can be a region: it becomes part of a host name.

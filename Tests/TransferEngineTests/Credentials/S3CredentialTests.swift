@@ -27,6 +27,18 @@ import Testing
     #expect(all.values.allSatisfy { $0.fields.isEmpty })
   }
 
+  @Test("secrets are hidden in a text, unless they are so short that they are in any word")
+  func secretsAreHidden() {
+    for (secret, token, text) in [
+      ("s", "t", "The specified key does not exist: abcd"), ("abc", nil, "The specified key does not exist: abcd"),
+      ("abcd", "exist", "The specified key does not •••: •••"),
+    ] as [(String, String?, String)] {
+      let keys = S3Credential(
+        accessKeyID: "AK", secretAccessKey: secret, sessionToken: token, region: "eu-west-1", endpoint: nil)
+      #expect(keys.hidden(in: "The specified key does not exist: abcd") == text)
+    }
+  }
+
   @Test(
     "mistakes in an s3 form or a command are named without showing secrets",
     arguments: [
