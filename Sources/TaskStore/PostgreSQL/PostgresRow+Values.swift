@@ -21,6 +21,11 @@ extension PostgresRow {
     min(max(Timestamp(microseconds: try timestamp(column)), .first), .last)
   }
 
+  /// As ``time(_:)``; `nil` for NULL.
+  func optionalTime(_ column: PostgresColumn) throws(PostgresError) -> Timestamp? {
+    try self[column] == nil ? nil : time(column)
+  }
+
   func texts(_ column: PostgresColumn) throws(PostgresError) -> [String] {
     try array(column) { cell throws(PostgresError) in try cell.text() }
   }

@@ -14,7 +14,7 @@ extension PostgresStore {
           HistoryEntry(
             type: try row.text(type), sequence: try row.int(sequence), at: try row.time(at),
             attempt: try row.int(attempt), epoch: try row.int(epoch),
-            startedAt: try row[startedAt].map { Timestamp(microseconds: try $0.timestamp()) },
+            startedAt: try row.optionalTime(startedAt),
             worker: try row[worker].map { UniqueID(try $0.uuid()) }, actor: try row[actor]?.text(),
             code: try row[code].map { TaskFailure.Code(rawValue: try $0.text()) }, message: try row[message]?.text())
         }

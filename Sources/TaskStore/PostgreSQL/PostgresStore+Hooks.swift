@@ -96,7 +96,7 @@ extension PostgresStore {
           host: try row.text(host), json: try row.bytes(event)),
         attempt: try row.int(attempt), createdAt: try row.time(created), runAt: try row.time(runAt),
         error: try row[error]?.text(),
-        gaveUpAt: try (row[gaveUp]?.timestamp()).map { Timestamp(microseconds: $0) })
+        gaveUpAt: try row.optionalTime(gaveUp))
     }
   }
 }

@@ -228,10 +228,10 @@ extension PostgresStore {
         queues: try row[queues] == nil ? nil : try row.texts(queues), actor: try row[actor]?.text(),
         createdAt: try row.time(createdAt))
       operation.state = try row.known(state)
-      operation.finishedAt = try row[finishedAt].map { Timestamp(microseconds: try $0.timestamp()) }
+      operation.finishedAt = try row.optionalTime(finishedAt)
       operation.error = try row[error]?.text()
-      if let at = try row[afterAt]?.timestamp() {
-        operation.progress.position = TaskCursor(createdAt: Timestamp(microseconds: at), id: try row.id(afterID))
+      if let at = try row.optionalTime(afterAt) {
+        operation.progress.position = TaskCursor(createdAt: at, id: try row.id(afterID))
       }
       operation.progress.lookedAt = try row.int(lookedAt)
       operation.progress.isWalked = try row.bool(isWalked)

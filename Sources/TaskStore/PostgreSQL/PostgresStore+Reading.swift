@@ -226,15 +226,13 @@ extension PostgresStore {
           code: .init(rawValue: code), message: try row.text(message), class: try row.known(errorClass),
           retryAfter: try row[retryAfter].map { Int(try $0.int32()) })
       }
-      func time(_ column: PostgresColumn) throws -> Timestamp? {
-        try row[column].map { Timestamp(microseconds: try $0.timestamp()) }
-      }
       return TaskDocument(
         spec: its, state: try row.known(state), bytesTotal: try row[bytesTotal]?.int64(),
         bytesDone: try row.int64(bytesDone), rate: try row[rate]?.int64(), attempt: try row.int(attempt),
         worker: try row[worker].map { UniqueID(try $0.uuid()) }, epoch: try row.int(epoch),
         generation: try row.int(generation), sequence: try row.int(sequence), createdAt: try row.time(createdAt),
-        startedAt: try time(startedAt), finishedAt: try time(finishedAt), runAt: try time(runAt),
+        startedAt: try row.optionalTime(startedAt), finishedAt: try row.optionalTime(finishedAt),
+        runAt: try row.optionalTime(runAt),
         sha256: try row[sha256]?.bytes(), output: try row[output]?.bytes(), error: error)
     }
   }

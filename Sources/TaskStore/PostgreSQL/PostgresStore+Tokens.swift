@@ -54,14 +54,11 @@ extension PostgresStore: TokenStore {
     let (queues, parent) = (try columns["queues"], try columns["parent"])
     let (created, expires) = (try columns["created_at"], try columns["expires_at"])
     let used = try columns["last_used_at"]
-    func time(_ row: PostgresRow, _ column: PostgresColumn) throws -> Timestamp? {
-      try row[column].map { Timestamp(microseconds: try $0.timestamp()) }
-    }
     return { row in
       APIToken(
         id: try row.id(id), name: try row.text(name), scope: try row.known(scope),
         queues: try row[queues] == nil ? nil : Set(row.texts(queues)), createdAt: try row.time(created),
-        expiresAt: try time(row, expires), lastUsedAt: try time(row, used),
+        expiresAt: try row.optionalTime(expires), lastUsedAt: try row.optionalTime(used),
         parent: try row[parent].map { UniqueID(try $0.uuid()) })
     }
   }
