@@ -113,6 +113,17 @@ extension WorkerTests {
     #expect(try await bench.state(spec.id) == .queued)
   }
 
+  /// The code with which a worker ends that is drained while the run of `spec` does not stop.
+  private func drained(_ bench: WorkerBench, whileHanging spec: TaskSpec) async throws -> Int32 {
+    let code = try await bench.run {
+      bench.submit([spec])
+      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+      bench.handler.hang()
+    }
+    bench.handler.end(spec.id, with: .stopped)
+    return code
+  }
+
   @Test("a drain does not wait for a run that does not stop")
   func aDrainWaitsNoLongerForARunThatIsLetGo() async throws {
     let bench = try WorkerBench {
@@ -120,12 +131,7 @@ extension WorkerTests {
       $0.drainLimit = .seconds(120)
     }
     let spec = download()
-    let code = try await bench.run {
-      bench.submit([spec])
-      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
-      bench.handler.hang()
-    }
-    bench.handler.end(spec.id, with: .stopped)
+    let code = try await drained(bench, whileHanging: spec)
     #expect(code == 0)
     #expect(try await bench.state(spec.id) == .queued)
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
@@ -138,12 +144,7 @@ extension WorkerTests {
     let log = Logger(level: .error, format: .json, descriptor: file.raw)
     let bench = try WorkerBench(log: log) { $0.drainLimit = .milliseconds(300) }
     let spec = download()
-    let code = try await bench.run {
-      bench.submit([spec])
-      try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
-      bench.handler.hang()
-    }
-    bench.handler.end(spec.id, with: .stopped)
+    let code = try await drained(bench, whileHanging: spec)
     log.close()
     let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
     #expect(code == DrainMachine.unfinished)

@@ -206,16 +206,17 @@ final class ConsumerThread: @unchecked Sendable {
 
   /// Pauses the partitions when the buffer stays full, and resumes them when there is room again.
   private func regulate() {
-    if isFull { stalls.full() }
-    if !isFull {
+    if isFull {
+      stalls.full()
+      let isTooFull = collected.count >= 2 * options.records || collectedBytes >= 2 * options.bytes
+      if isTooFull || fullSince?.hasPassed == true {
+        flow.isFull = true
+      } else if fullSince == nil {
+        fullSince = .now + options.patience
+      }
+    } else {
       fullSince = nil
       flow.isFull = false
-    } else if collected.count >= 2 * options.records || collectedBytes >= 2 * options.bytes
-      || fullSince?.hasPassed == true
-    {
-      flow.isFull = true
-    } else if fullSince == nil {
-      fullSince = .now + options.patience
     }
     flow.apply(to: ledger.partitions, on: handle)
   }

@@ -18,9 +18,7 @@ struct StallDetector {
   mutating func idle() { wasIdle = true }
 
   /// Notes that there is more than can be taken: partitions may wait behind others for long.
-  mutating func full() {
-    if !looks.isEmpty { looks = [:] }
-  }
+  mutating func full() { looks = [:] }
 
   /// One look. `positions` are the next offsets of partitions that should deliver records; `ends` are the offsets
   /// after their last records. Returns the partitions to fetch again, with the offset; each only once until its log

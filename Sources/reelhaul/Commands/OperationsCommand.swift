@@ -49,8 +49,9 @@ extension Subcommand {
 
   private static func cancel(_ word: String, _ context: Context) async throws -> ExitCode {
     let operation = try await Fleet.withStoreToChange(context) { store in
-      let named = try await find(word, in: store)
-      guard let operation = named.first, let canceled = try await store.cancelOperation(operation.id) else {
+      guard let operation = try await find(word, in: store),
+        let canceled = try await store.cancelOperation(operation.id)
+      else {
         throw CommandFailure(.notFound, "there is no operation \(word)", hint: "'reelhaul operations' shows them.")
       }
       return canceled
@@ -66,16 +67,16 @@ extension Subcommand {
     return .done
   }
 
-  private static func find(_ word: String, in store: any ControlStore) async throws -> [TaskOperation] {
+  private static func find(_ word: String, in store: any ControlStore) async throws -> TaskOperation? {
     switch TaskID(word) {
-    case .whole(let id): return [try await store.operation(id)].compactMap { $0 }
+    case .whole(let id): return try await store.operation(id)
     case .ending(let ending):
       let named = try await store.operations(limit: 1000).filter { ending.matches($0.id) }
       guard named.count < 2 else {
         throw CommandFailure(.usage, "the ids of several operations end in \(word)", hint: "Give more of its digits.")
       }
-      return named
-    case nil: return []
+      return named.first
+    case nil: return nil
     }
   }
 }

@@ -2,7 +2,7 @@
 // @unchecked: used only on its root's loop.
 final class BufferStock: @unchecked Sendable {
   /// Only buffers of this size are kept: the others are those of small files, which seldom pause.
-  static let largest = 64 << 10
+  static let size = 64 << 10
   private static let most = 32
 
   private var free: [UnsafeMutableRawBufferPointer] = []
@@ -12,12 +12,12 @@ final class BufferStock: @unchecked Sendable {
   }
 
   func take(_ size: Int) -> UnsafeMutableRawBufferPointer {
-    if size == Self.largest, let buffer = free.popLast() { return buffer }
+    if size == Self.size, let buffer = free.popLast() { return buffer }
     return .allocate(byteCount: size, alignment: 16)
   }
 
   func giveBack(_ buffer: UnsafeMutableRawBufferPointer) {
-    guard buffer.count == Self.largest, free.count < Self.most else { return buffer.deallocate() }
+    guard buffer.count == Self.size, free.count < Self.most else { return buffer.deallocate() }
     free.append(buffer)
   }
 }

@@ -58,7 +58,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
     target = Target(file: file, next: offset, left: count)
     if let wanted { shorten(to: wanted) }
     // A limit lets bytes pass in portions, and takes the buffer back after each: it may have the size of a portion.
-    let least = download.throttle.isLimited ? BufferStock.largest : 0
+    let least = download.throttle.isLimited ? BufferStock.size : 0
     capacity = Int(max(1, min(count ?? .max, Int64(max(download.bufferSize, least)))))
     begunAt = Clocks.boottime()
     return reception
@@ -93,7 +93,7 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   private func rest() -> CurlVerdict {
     guard let target, !target.file.opening.isClosed else { return .pause }
     guard flush() else { return .abort }
-    if capacity <= BufferStock.largest { release() }
+    if capacity <= BufferStock.size { release() }
     return .pause
   }
 

@@ -141,8 +141,8 @@ struct ResponseGate: Hashable {
     return nil
   }
 
-  /// The length on which all `Content-Length` fields agree, each a number or a list of it (RFC 9110, 8.6). Returns `.some(nil)` if there is none or if
-  /// `Transfer-Encoding` overrides it, and `nil` if the fields are wrong.
+  /// The length on which all `Content-Length` fields agree, each a number or a list of it (RFC 9110, 8.6). Returns
+  /// `.some(nil)` if there is none or if `Transfer-Encoding` overrides it, and `nil` if the fields are wrong.
   private static func length(of head: CurlHead) -> Int64?? {
     let fields = head.values(of: "content-length")
     guard !fields.isEmpty, head["transfer-encoding"] == nil else { return .some(nil) }
