@@ -11,6 +11,19 @@ extension MemoryState {
     queues[name] = queue
   }
 
+  func demand(on worker: WorkerID) -> Demand? {
+    let ready = tasks.values.count(where: \.isReady)
+    guard ready > 0 else { return nil }
+    let asking = workers[worker]?.registration
+    let able = workers.values.count { other in
+      guard let asking, !other.isDead, !other.isDraining, other.leaseUntil > now else { return false }
+      return Set(other.registration.kinds).isSuperset(of: asking.kinds)
+        && Set(other.registration.volumes.keys).isSuperset(of: asking.volumes.keys)
+    }
+    return Demand(
+      ready: min(ready, Demand.most), running: tasks.values.count { $0.run != nil }, workers: able)
+  }
+
   mutating func claim(_ worker: WorkerID, limit: Int, call: Int64) -> [Claim] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     guard call > owner.claimCall else {

@@ -52,8 +52,12 @@ extension MemoryState {
     guard let task = tasks[write.taskID], task.isOwned(by: write.epoch) else { return false }
     tasks[write.taskID]?.checkpoint = write.checkpoint
     tasks[write.taskID]?.checkpointEpoch = write.epoch
-    // The machine refuses the move if the task is publishing already.
-    if write.checkpoint.stage == Checkpoint.publishing { _ = try? move(write.taskID, .publishing) }
+    if write.checkpoint.stage == Checkpoint.publishing, task.machine.state == .running {
+      // What is published is known to be there.
+      tasks[write.taskID]?.run?.bytesDone = write.checkpoint.bytesDone
+      tasks[write.taskID]?.run?.bytesTotal = write.checkpoint.bytesTotal ?? task.run?.bytesTotal
+      _ = try? move(write.taskID, .publishing)
+    }
     return true
   }
 

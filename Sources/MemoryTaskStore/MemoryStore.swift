@@ -85,8 +85,8 @@ package final class MemoryStore: TaskStore {
     transaction { $0.claim(worker, limit: limit, call: call) }
   }
 
-  package func hasReadyTasks() async throws -> Bool {
-    transaction { $0.tasks.values.contains(where: \.isReady) }
+  package func demand(on worker: WorkerID) async throws -> Demand? {
+    transaction { $0.demand(on: worker) }
   }
 
   package func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {

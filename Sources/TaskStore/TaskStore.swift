@@ -50,8 +50,9 @@ package protocol RunStore: Sendable {
   /// number of the worker's call, rising from 1. If the answer to a call was lost, repeat it with the same number: it
   /// returns the tasks that it claimed and that still run. A call with a number below the last one claims nothing.
   func claim(_ worker: WorkerID, limit: Int, call: Int64) async throws -> [Claim]
-  /// Whether a claim may find something. Asking is cheaper than a claim that finds nothing, and delays no other claim.
-  func hasReadyTasks() async throws -> Bool
+  /// What a claim of this worker may find; nil if it would find nothing. Asking is cheaper than a claim that finds
+  /// nothing, and delays no other claim.
+  func demand(on worker: WorkerID) async throws -> Demand?
   /// Records checkpoints. Returns one answer per write: whether the epoch still owns the task.
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool]
   /// Ends runs with success, failure or release. Returns one answer per settlement: whether the epoch still owned the

@@ -8,24 +8,24 @@ import Testing
 extension PostgresStoreTests {
   @Test("lanes whose tasks are gone go, also where no worker could look at them") func emptyLanes() async throws {
     try await withPostgresStore { store, pool in
-      _ = try await store.register(.sample)
+      let worker = try await store.register(.sample)
       let specs = (0..<20).map { host in
         var spec = TaskSpec.noop(host: "h\(host)")
         spec.kind = TaskKind(rawValue: "of-no-worker")
         return spec
       }
       _ = try await store.apply(specs.map { .submit($0) })
-      #expect(try await store.hasReadyTasks())
+      #expect(try await store.demand(on: worker) != nil)
       _ = try await store.apply(
         specs.dropLast().map { .control(.init(id: .random(), taskID: $0.id, action: .remove(files: false))) })
       try await store.tidy()
       #expect(try await pool.query("select count(*) from lane")[0].int64(0) == 1)
-      #expect(try await store.hasReadyTasks())
+      #expect(try await store.demand(on: worker) != nil)
       _ = try await store.apply([.control(.init(id: .random(), taskID: specs[19].id, action: .cancel))])
       try await store.tidy()
-      #expect(try await !store.hasReadyTasks())
+      #expect(try await store.demand(on: worker) == nil)
       _ = try await store.apply([.control(.init(id: .random(), taskID: specs[19].id, action: .retry))])
-      #expect(try await store.hasReadyTasks())
+      #expect(try await store.demand(on: worker) != nil)
       #expect(try await store.audit().isEmpty)
     }
   }

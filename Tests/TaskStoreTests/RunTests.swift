@@ -55,17 +55,41 @@ import Testing
   @Test(
     "where a claim found nothing, no task is ready until one is submitted, or comes back", arguments: StoreKind.allCases
   )
-  func hasReadyTasks(_ kind: StoreKind) async throws {
+  func whatWaits(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
-      #expect(try await !fixture.store.hasReadyTasks())
+      #expect(try await fixture.store.demand(on: worker) == nil)
       try await fixture.submit(.noop())
-      #expect(try await fixture.store.hasReadyTasks())
+      #expect(try await fixture.store.demand(on: worker) == Demand(ready: 1, running: 0, workers: 1))
       let claim = try #require(try await fixture.store.claim(worker, limit: 2).first)
       #expect(try await fixture.store.claim(worker, limit: 2).isEmpty)
-      #expect(try await !fixture.store.hasReadyTasks())
+      #expect(try await fixture.store.demand(on: worker) == nil)
       #expect(try await fixture.settle(claim, .released(reason: nil, delay: .zero)))
-      #expect(try await fixture.store.hasReadyTasks())
+      #expect(try await fixture.store.demand(on: worker) == Demand(ready: 1, running: 0, workers: 1))
+    }
+  }
+
+  @Test(
+    "tasks wait for the workers that can run whatever the asking one can, unless they are dead, late or drain",
+    arguments: StoreKind.allCases)
+  func whatWaitsForWhom(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      func register(_ kinds: [String], _ volumes: [String]) async throws -> WorkerID {
+        var registration = WorkerRegistration.sample
+        registration.boot = .random()
+        registration.kinds = kinds.map(TaskKind.init(rawValue:))
+        registration.volumes = Dictionary(uniqueKeysWithValues: volumes.map { ($0, UniqueID.random()) })
+        return try await fixture.store.register(registration)
+      }
+      let small = try await register(["noop"], ["a"])
+      let large = try await register(["noop", "rare"], ["a", "b"])
+      _ = try await register(["noop"], ["b"])
+      try await fixture.submit(.noop(), .noop(), .noop())
+      _ = try await fixture.store.claim(large, limit: 1)
+      #expect(try await fixture.store.demand(on: small) == Demand(ready: 2, running: 1, workers: 2))
+      #expect(try await fixture.store.demand(on: large) == Demand(ready: 2, running: 1, workers: 1))
+      try await fixture.store.retire(large)
+      #expect(try await fixture.store.demand(on: small)?.workers == 1)
     }
   }
 
@@ -213,7 +237,8 @@ import Testing
       write.checkpoint.stage = Checkpoint.publishing
       #expect(try await fixture.store.checkpoint([write]) == [true])
       #expect(try await fixture.store.checkpoint([write]) == [true])
-      #expect(try await fixture.state(spec.id) == .publishing)
+      let publishing = try await fixture.store.task(spec.id)
+      #expect(publishing?.state == .publishing && publishing?.bytesDone == 4904)
       try await fixture.settle(claim, .success)
       #expect(
         try await fixture.events(spec.id) == [.submitted, .started, .released, .started, .publishing, .succeeded])

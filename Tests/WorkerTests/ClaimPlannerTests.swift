@@ -1,4 +1,5 @@
 import ReelhaulSystem
+import TaskStore
 import Testing
 import WorkerCore
 
@@ -40,24 +41,53 @@ import WorkerCore
     #expect(Set(waits.suffix(3)).count > 1, "jittered")
   }
 
-  @Test("after a claim that found nothing the next one asks first, but not after a hint, and never when it is repeated")
+  @Test("a claim asks first, but not while more waits than it can take, and never when it is repeated")
   func looksFirst() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)
-    #expect(!planner.looksFirst)
+    #expect(planner.looksFirst)
     _ = planner.next(free: 32, now: at(0))
-    planner.claimed(0, of: 32, now: at(0))
+    planner.claimed(24, of: 24, now: at(0))
+    #expect(!planner.looksFirst)
+    _ = planner.next(free: 8, now: at(10))
+    planner.claimed(7, of: 8, now: at(10))
     #expect(planner.looksFirst)
     _ = planner.next(free: 32, now: at(1000))
     planner.failed(now: at(1000))
     #expect(!planner.looksFirst, "the claim may have been made")
-    _ = planner.next(free: 32, now: at(2000))
-    planner.claimed(0, of: 32, now: at(2000))
-    planner.hint()
-    #expect(!planner.looksFirst)
-    _ = planner.next(free: 32, now: at(2000))
-    planner.hint()
-    planner.claimed(0, of: 32, now: at(2000))
-    #expect(!planner.looksFirst)
+  }
+
+  @Test("a claim takes the worker's part of what runs and waits, in eighths of its concurrency")
+  func part() {
+    let planner = ClaimPlanner(concurrency: 64, seed: 1)
+    func part(free: Int, ready: Int, running: Int, workers: Int) -> Int {
+      planner.part(of: free, free: free, Demand(ready: ready, running: running, workers: workers), now: at(0))
+    }
+    #expect(part(free: 64, ready: 60, running: 0, workers: 1) == 64)
+    #expect(part(free: 64, ready: 60, running: 0, workers: 2) == 32)
+    #expect(part(free: 32, ready: 28, running: 32, workers: 2) == 0)
+    #expect(part(free: 64, ready: 28, running: 32, workers: 2) == 32)
+    #expect(part(free: 64, ready: 1, running: 0, workers: 10) == 8)
+    #expect(part(free: 64, ready: 1000, running: 0, workers: 3) == 64)
+    #expect(part(free: 64, ready: 0, running: 64, workers: 2) == 64, "the claim switches the lane off")
+    #expect(planner.part(of: 64, free: 64, nil, now: at(0)) == 0)
+  }
+
+  @Test("what others do not take in time is for all, and a worker that was left alone does not wait again soon")
+  func patience() {
+    var planner = ClaimPlanner(concurrency: 64, seed: 1)
+    let demand = Demand(ready: 28, running: 32, workers: 2)
+    for time in stride(from: 0, to: 300, by: 25) {
+      #expect(planner.next(free: 32, now: at(time)) == .claim(32))
+      #expect(planner.part(of: 32, free: 32, demand, now: at(time)) == 0)
+      planner.claimed(0, of: 32, leavesTasks: true, now: at(time))
+      planner.hint()
+      #expect(planner.next(free: 32, now: at(time)) == .wait(until: at(time + 25)), "not even after a hint")
+    }
+    #expect(planner.next(free: 32, now: at(300)) == .claim(32))
+    #expect(planner.part(of: 32, free: 32, demand, now: at(300)) == 32)
+    planner.claimed(28, of: 32, now: at(301))
+    #expect(planner.part(of: 4, free: 4, demand, now: at(310)) == 4)
+    #expect(planner.part(of: 32, free: 32, demand, now: at(10_302)) == 0)
   }
 
   @Test("a hint ends the wait")

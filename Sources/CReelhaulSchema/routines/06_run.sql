@@ -70,7 +70,7 @@ begin
 end $$;
 
 -- Records checkpoints of runs. Returns one answer per checkpoint: whether its epoch owns the task. A checkpoint with
--- the stage `publishing` moves its task to that phase.
+-- the stage `publishing` moves its task to that phase; what is published is known to be there.
 create function record_checkpoints(
   tasks uuid[], epochs int[], versions smallint[], generations int[], dones bigint[], totals bigint[], stages text[],
   payloads json[]
@@ -104,10 +104,14 @@ begin
   if publishers is not null then
     perform lock_tasks(publishers);  -- so that no two events of a task get the same number
     with begun as (
-      update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1
-        from unnest(publishers) u(id) join task t on t.id = any(array[u.id])
-       where r.task_id = any(array[u.id]) and r.phase = 'running'
-         and exists (select from checkpoint c where c.task_id = u.id and c.epoch = r.epoch and c.stage = 'publishing' offset 0)
+      update run r set phase = 'publishing', sequence = greatest(r.sequence, t.sequence) + 1,
+             bytes_done = c.bytes_done, bytes_total = coalesce(c.bytes_total, r.bytes_total)
+        from unnest(publishers) u(id)
+        join task t on t.id = any(array[u.id])
+       cross join lateral (
+              select epoch, bytes_done, bytes_total from checkpoint
+               where task_id = u.id and stage = 'publishing' offset 0) c
+       where r.task_id = any(array[u.id]) and r.phase = 'running' and r.epoch = c.epoch
       returning r.task_id, r.sequence)
     select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;
     perform publish('publishing', begun, numbers);

@@ -33,8 +33,19 @@ extension PostgresStore {
     }
   }
 
-  package func hasReadyTasks() async throws -> Bool {
-    try await call { try await !pool.query(StoreQueries.hasReadyTasks).isEmpty }
+  package func demand(on worker: WorkerID) async throws -> Demand? {
+    try await call {
+      let found = try await pool.query(
+        StoreQueries.demand, .int32(worker.rawValue), .int32(Int32(clamping: Demand.most)))
+      return try found.decode { columns in
+        let (ready, running, workers) = (try columns["ready"], try columns["running"], try columns["workers"])
+        return { row in
+          Demand(
+            ready: Int(try row.int32(ready)), running: Int(try row.int32(running)),
+            workers: Int(try row.int32(workers)))
+        }
+      }.first
+    }
   }
 
   private func claimedTask(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> ClaimedTask {

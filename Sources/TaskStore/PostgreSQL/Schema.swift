@@ -28,6 +28,7 @@ package enum Schema {
     9_074_085_401_255_627_656,
     2_049_530_600_024_331_127,
     2_288_676_787_084_240_567,
+    2_353_000_962_534_335_232,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -1,10 +1,12 @@
 import ReelhaulSystem
+import TaskStore
 
 /// Decides when to claim and how much: at most one claim in flight, large claims under load, and an idle worker that
-/// asks ever more rarely.
+/// asks ever more rarely. A worker takes no more than its part of what runs and waits, and leaves the rest to the others
+/// for a moment.
 package struct ClaimPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
-    /// Claim up to this number; answer with ``claimed(_:of:now:)`` or ``failed(now:)``.
+    /// Claim up to this number; answer with ``claimed(_:of:leavesTasks:now:)`` or ``failed(now:)``.
     case claim(Int)
     /// Ask again at this time, or after an event; nil: only after an event.
     case wait(until: BootInstant?)
@@ -16,14 +18,24 @@ package struct ClaimPlanner: Sendable {
   package let batch: Int
   /// A busy worker waits up to this time for an eighth of its tasks to end, instead of claiming one by one.
   private static let gathering = Duration.milliseconds(5)
+  /// An idle worker asks more often than this, so what nobody has taken for so long is for everybody.
+  private static let patience = Duration.milliseconds(300)
+  /// A worker that waits for others asks again after this time.
+  private static let glance = Duration.milliseconds(25)
+  /// For how long a worker that nobody has relieved does not wait for others again.
+  private static let selfReliance = Duration.seconds(10)
 
   /// The number of the present or the next call. A call without an answer is repeated with its number.
   package private(set) var call: Int64 = 1
   private var isClaiming = false
   private var hinted = false
-  /// Whether to ask if any task is ready before the present call: the last one found none, and nobody has hinted at any
-  /// since. So an idle worker that asks writes nothing. Never before a repeated call, which may have claimed tasks already.
-  package private(set) var looksFirst = false
+  /// Whether to ask for the ``Demand`` before the present call. So an idle worker that asks writes nothing. Not while more
+  /// waits than the workers can take, and never before a repeated call, which may have claimed tasks already.
+  package private(set) var looksFirst = true
+  /// Since when tasks have been left to other workers.
+  private var leftSince: BootInstant?
+  /// Until when no tasks are left to others.
+  private var aloneUntil: BootInstant?
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
   private var empty: Backoff
@@ -45,13 +57,34 @@ package struct ClaimPlanner: Sendable {
     return .claim(min(free, batch))
   }
 
-  /// The answer to a claim. A full answer suggests that more tasks are ready.
-  package mutating func claimed(_ count: Int, of limit: Int, now: BootInstant) {
+  /// How many tasks to claim instead of `limit`: at most this worker's part, in eighths of its concurrency, so that single
+  /// tasks are not sent round.
+  package func part(of limit: Int, free: Int, _ demand: Demand?, now: BootInstant) -> Int {
+    guard let demand else { return 0 }
+    guard demand.ready > 0 else { return limit }
+    if let aloneUntil, now < aloneUntil { return limit }
+    if let leftSince, now >= leftSince + Self.patience { return limit }
+    let workers = max(1, demand.workers)
+    let step = max(1, concurrency / 8)
+    let steps = ((demand.running + demand.ready + workers - 1) / workers + step - 1) / step
+    return min(limit, max(0, steps * step - (concurrency - free)))
+  }
+
+  /// The answer to a claim. A full answer suggests that more tasks are ready. `leavesTasks`: it was to take no more than
+  /// its part, and others could take the rest.
+  package mutating func claimed(_ count: Int, of limit: Int, leavesTasks: Bool = false, now: BootInstant) {
     isClaiming = false
     call += 1
     lastClaim = now
-    looksFirst = count == 0 && !hinted
-    if looksFirst {
+    looksFirst = count < limit
+    if leavesTasks {
+      leftSince = leftSince ?? now
+      notBefore = now + Self.glance
+      return
+    }
+    if count > 0, let leftSince, now >= leftSince + Self.patience { aloneUntil = now + Self.selfReliance }
+    leftSince = nil
+    if count == 0, !hinted {
       notBefore = now + empty.next()
       return
     }
@@ -69,8 +102,7 @@ package struct ClaimPlanner: Sendable {
   /// Tasks may have become ready: submitted, due, swept or unblocked.
   package mutating func hint() {
     hinted = true
-    guard !isClaiming else { return }
-    looksFirst = false
+    guard !isClaiming, leftSince == nil else { return }
     empty.reset()
     notBefore = nil
   }

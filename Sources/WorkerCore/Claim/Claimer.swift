@@ -54,22 +54,23 @@ package actor Claimer {
         await wakeup.sleep(until: nil)
         continue
       }
-      switch planner.next(free: await runner.free, now: .now) {
+      let free = await runner.free
+      switch planner.next(free: free, now: .now) {
       case .wait(let until): await wakeup.sleep(until: until)
-      case .claim(let limit): await claim(limit, under: lease)
+      case .claim(let limit): await claim(limit, free: free, under: lease)
       }
     }
   }
 
-  private func claim(_ limit: Int, under lease: Lease) async {
+  private func claim(_ limit: Int, free: Int, under lease: Lease) async {
     let sentAt = BootInstant.now
     do {
-      let claims = try await loop.uninterrupted { [store, planner] in
-        try await store.claim(lease.worker, limit: limit, by: planner)
+      let (claims, leavesTasks) = try await loop.uninterrupted { [store, planner] in
+        try await store.claim(lease.worker, limit: limit, free: free, by: planner, now: sentAt)
       }
       let now = BootInstant.now
       metrics.claims.observe(nanoseconds: sentAt.duration(to: now).nanoseconds)
-      planner.claimed(claims.count, of: limit, now: now)
+      planner.claimed(claims.count, of: limit, leavesTasks: leavesTasks, now: now)
       if outage.recovered() { log.notice("tasks are claimed again") }
       guard !claims.isEmpty else { return }
       await runner.start(claims, under: lease)
@@ -82,9 +83,15 @@ package actor Claimer {
 }
 
 extension RunStore {
-  /// Makes the present call of `planner`, unless it looks first and no task is ready.
-  package func claim(_ worker: WorkerID, limit: Int, by planner: ClaimPlanner) async throws -> [Claim] {
-    if planner.looksFirst, try await !hasReadyTasks() { return [] }
-    return try await claim(worker, limit: limit, call: planner.call)
+  /// Makes the present call of `planner`. If it looks first, for no more tasks than the worker's part, or not at all.
+  package func claim(
+    _ worker: WorkerID, limit: Int, free: Int, by planner: ClaimPlanner, now: BootInstant
+  ) async throws -> (claims: [Claim], leavesTasks: Bool) {
+    guard planner.looksFirst else { return (try await claim(worker, limit: limit, call: planner.call), false) }
+    let demand = try await demand(on: worker)
+    let part = planner.part(of: limit, free: free, demand, now: now)
+    let leavesTasks = part < min(limit, demand?.ready ?? 0)
+    guard part > 0 else { return ([], leavesTasks) }
+    return (try await claim(worker, limit: part, call: planner.call), leavesTasks)
   }
 }

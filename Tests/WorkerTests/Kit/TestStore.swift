@@ -221,9 +221,9 @@ final class TestStore: TaskStore {
     return claims
   }
 
-  func hasReadyTasks() async throws -> Bool {
+  func demand(on worker: WorkerID) async throws -> Demand? {
     try reach()
-    return try await inner.hasReadyTasks()
+    return try await inner.demand(on: worker)
   }
 
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool] {

@@ -9,31 +9,33 @@ extension SimulatedWorker {
 
   func pumpClaims() {
     guard let id = lease.worker, !isClaiming, !isDraining else { return }
-    switch claims.next(free: Self.concurrency - runs.count, now: now) {
+    let free = Self.concurrency - runs.count
+    switch claims.next(free: free, now: now) {
     case .wait(let until?):
       wake(at: until) { $0.pumpClaims() }
     case .wait(nil): break
     case .claim(let limit):
       isClaiming = true
-      claim(id, limit)
+      claim(id, limit, free: free)
     }
   }
 
-  private func claim(_ id: WorkerID, _ limit: Int) {
+  private func claim(_ id: WorkerID, _ limit: Int, free: Int) {
     call(
-      { [fleet, planner = claims] store in
+      { [fleet, planner = claims, now] store in
+        var answer = try await store.claim(id, limit: limit, free: free, by: planner, now: now)
         // A repeated answer has no order of its own.
-        let claims = try await store.claim(id, limit: limit, by: planner).sorted { $0.spec.id < $1.spec.id }
-        fleet.claimed(claims, by: id)
-        return claims
+        answer.claims.sort { $0.spec.id < $1.spec.id }
+        fleet.claimed(answer.claims, by: id)
+        return answer
       },
-      then: { worker, taken in
+      then: { worker, answer in
         worker.isClaiming = false
-        guard let taken else {
+        guard let (taken, leavesTasks) = answer else {
           worker.claims.failed(now: worker.now)
           return worker.pumpClaims()
         }
-        worker.claims.claimed(taken.count, of: limit, now: worker.now)
+        worker.claims.claimed(taken.count, of: limit, leavesTasks: leavesTasks, now: worker.now)
         if worker.lease.worker == id { for claim in taken { try await worker.begin(claim, id) } }
         worker.pumpClaims()
       })
