@@ -148,6 +148,28 @@ import Testing
     }
   }
 
+  @Test("a task that was submitted while a claim waited for its turn starts after it was created")
+  func startsAfterItWasCreated() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      let spec = TaskSpec.noop()
+      var claims: Task<[Claim], any Error>?
+      try await pool.holding("select pass_gate()") { _ in
+        claims = Task { try await store.claim(worker, limit: 1) }
+        let waiting = "select from pg_stat_activity where wait_event = 'advisory' and query like '%claim_tasks%'"
+        while try await pool.query(PostgresStatement(waiting)).isEmpty {
+          try await Task.sleep(for: .milliseconds(5))
+        }
+        _ = try await store.apply([.submit(spec)])
+      }
+      #expect(try await claims?.value.count == 1)
+      let task = try #require(try await store.task(spec.id))
+      let started = try #require(task.startedAt)
+      #expect(started >= task.createdAt)
+      #expect(try await store.takeEvents(limit: 10).map(\.at) == [task.createdAt, started])
+    }
+  }
+
   @Test("two batches without dependencies go side by side")
   func batchesShare() async throws {
     try await withPostgresStore { _, pool in

@@ -1,5 +1,6 @@
 -- Moves rows of `ready` into `run`. `counted`: by former names of kinds, what they count as.
-create function begin_runs(claimer int, call bigint, picked tid[], counted int[], out tasks uuid[], out sequences int[])
+create function begin_runs(
+  claimer int, call bigint, began timestamptz, picked tid[], counted int[], out tasks uuid[], out sequences int[])
 language plpgsql as $$
 begin
   -- Skips locked rows: a command that takes a task out of `ready` may itself wait for this claim.
@@ -7,9 +8,9 @@ begin
   taken as (delete from ready r using free where r.ctid = free.tuple returning r.*),
   begun as (
     insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, source_storage_id,
-                     attempt, sequence)
+                     attempt, sequence, started_at)
     select t.task_id, t.epoch + 1, claimer, call, z.queue_id, coalesce(counted[z.kind_id], z.kind_id), z.host_id,
-           z.storage_id, z.source_storage_id, t.attempt + 1, t.sequence + 1
+           z.storage_id, z.source_storage_id, t.attempt + 1, t.sequence + 1, began
       from taken t join lane z on z.id = t.lane_id
     returning task_id, sequence)
   select array_agg(task_id), array_agg(sequence) into tasks, sequences from begun;
@@ -84,6 +85,7 @@ declare
   done       int[];                                               -- queues with no more rows at this rank
   picked     tid[];
   dry        int[]  := '{}';                                      -- lanes that seem empty
+  began      timestamptz;                                         -- after the tasks' times: the gate is behind
   took       uuid[];          took_sequences int[];
   all_took   uuid[] := '{}';  all_sequences  int[] := '{}';
   -- The queues of a round: the due ones, in the order of their starts.
@@ -279,7 +281,9 @@ begin
 
       -- Every round is written before the next one reads.
       if picked is not null then
-        select b.tasks, b.sequences into took, took_sequences from begin_runs(claimer, call, picked, counted) b;
+        began := coalesce(began, clock_timestamp());
+        select b.tasks, b.sequences into took, took_sequences
+          from begin_runs(claimer, call, began, picked, counted) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
         picked := null;
       end if;
@@ -299,7 +303,7 @@ begin
   exception when lock_not_available then
     -- Somebody changes the table or its indexes. This transaction must not wait for it, because it has locked the row of
     -- the worker, which the renewal of the lease needs.
-    perform publish('started', all_took, all_sequences);
+    insert into outbox (kind, at, task_ids, sequences) values ('started', began, all_took, all_sequences);
     return query select u.id, null::json from unnest(all_took) u(id);
     return;
   end;
@@ -312,8 +316,8 @@ begin
                 left join task t
                   on t.id = any(case when u.sequence = 2 then array[u.id] end)) n),  -- the first event after submitted
     told as (
-      insert into outbox (kind, task_ids, sequences, worker, specs, created_ats)
-      select 'started', array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
+      insert into outbox (kind, at, task_ids, sequences, worker, specs, created_ats)
+      select 'started', began, array_agg(b.id), array_agg(b.sequence), (select boot from worker where id = claimer),
              array_agg(b.spec), array_agg(b.created_at)
         from begun b)
     select b.id, b.spec from begun b;
