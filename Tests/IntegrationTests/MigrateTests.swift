@@ -187,6 +187,45 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("the root of a storage that tasks or workers have used gets a new mark only if it is said to be a new volume")
+  func anUnmountedDiskIsNotMarked() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    fleet.origin.serve("/a.mp4", OriginFile(seed: 5, size: 1000))
+    try await fleet.wait(for: try await fleet.download("/a.mp4"), .succeeded)
+    let worker = try #require(fleet.running.first)
+    worker.kill(SIGTERM)
+    #expect(await worker.wait() == .exited(0))
+    // What is left of a mount without its disk.
+    let root = try #require(fleet.environment["REELHAUL_STORAGE"]?.split(separator: "=").last)
+    #expect(rename("\(root)/.reelhaul", "\(fleet.scratch)/disk") == 0)
+    for words in [["migrate"], ["migrate", "--plan"]] {
+      let refused = try await fleet.run(words)
+      #expect(refused.status == .exited(1), "\(words): \(refused.output)")
+      #expect(refused.output.contains("has no mark, but tasks have used this storage: is the disk mounted?"))
+      #expect(refused.output.contains("--new-volume default"), "\(refused.output)")
+      #expect(access("\(root)/.reelhaul", F_OK) != 0)
+    }
+    #expect(try await fleet.run(["migrate", "--new-volume", "other"]).status == .exited(2))
+
+    let volume = UniqueID.make()
+    try await fleet.pool.withConnection {
+      _ = try await $0.script(
+        """
+        select register_worker(gen_random_uuid(), 'h', 1, 60, '{noop}', '{null}', '{null}', '{nas}', '{\(volume)}', '{}', '{}', '1')
+        """)
+    }
+    let directory = try TemporaryDirectory(prefix: "reelhaul-nas")
+    let nas = try await fleet.run(["migrate", "--storage", "nas=\(directory.path)"])
+    #expect(nas.status == .exited(1) && nas.output.contains("known it as volume \(volume)"), "\(nas.output)")
+    let unused = try await fleet.run(["migrate", "--storage", "unused=\(directory.path)"])
+    #expect(unused.status == .exited(0) && unused.output.contains("marked as volume"), "\(unused.output)")
+
+    let new = try await fleet.run(["migrate", "--new-volume", "default"])
+    #expect(new.status == .exited(0) && new.output.contains("storage default: marked as volume"), "\(new.output)")
+    #expect(try await fleet.run(["migrate"]).status == .exited(0))
+    await fleet.stop()
+  }
+
   @Test("functions of a newer program are replaced only with --downgrade")
   func functionsOfANewerProgramAreKept() async throws {
     let fleet = try await TestFleet.start(workers: 0)

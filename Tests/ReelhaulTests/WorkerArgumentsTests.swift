@@ -97,11 +97,12 @@ import WorkerOptions
       return try #require(MachineDoctor(arguments: arguments).examine().first { $0.check == "storage a" })
     }
     let own = "\(directory.path)/.reelhaul"
-    #expect(try finding().advice == "If the right volume is mounted, mark it with 'reelhaul migrate'.")
+    let unmarked = "Mount the storage's volume. If this is a new one, mark it with 'reelhaul migrate'."
+    #expect(try finding().advice == unmarked)
     try Volume.initialise(name: "a", path: directory.path)
     #expect(try [.ok, .warning].contains(finding().status))
     #expect(rename("\(own)/volume", "\(own)/lost") == 0)
-    #expect(try finding().advice == "If the right volume is mounted, mark it with 'reelhaul migrate'.")
+    #expect(try finding().advice == unmarked)
     try FileDescriptor.open("\(own)/staging/part", O_WRONLY | O_CREAT).write("half", at: 0)
     #expect(try finding().advice?.hasPrefix("It has staging files, so its mark was lost.") == true)
     #expect(rename("\(own)/lost", "\(own)/volume") == 0 && rename("\(own)/staging", "\(own)/s") == 0)

@@ -141,15 +141,29 @@ package final class Volume: Sendable {
     }
   }
 
-  private static func isMarked(_ root: borrowing FileDescriptor) throws(SystemError) -> Bool {
+  /// Whether the directory `path` has the mark of a volume.
+  package static func hasMark(_ path: String) throws(SystemError) -> Bool {
+    try hasMark(try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY))
+  }
+
+  private static func hasMark(_ root: borrowing FileDescriptor) throws(SystemError) -> Bool {
     do throws(SystemError) {
       // A pipe must not be waited for, and is no mark.
       let marker = try root.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY | O_NONBLOCK)
       guard try marker.status().st_mode & S_IFMT == S_IFREG else { return false }
       _ = try read(marker)
-      _ = try root.openBeneath("\(StorageURL.reserved)/staging", O_RDONLY | O_DIRECTORY)
       return true
     } catch  where error.errno == ENOENT || error.errno == EINVAL {
+      return false
+    }
+  }
+
+  private static func isMarked(_ root: borrowing FileDescriptor) throws(SystemError) -> Bool {
+    guard try hasMark(root) else { return false }
+    do throws(SystemError) {
+      _ = try root.openBeneath("\(StorageURL.reserved)/staging", O_RDONLY | O_DIRECTORY)
+      return true
+    } catch  where error.errno == ENOENT {
       return false
     }
   }

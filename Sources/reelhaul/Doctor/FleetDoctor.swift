@@ -73,7 +73,7 @@ struct FleetDoctor {
         "storage \(name)", .failed, "tasks wait for it, because no live worker can use it",
         advice: """
           If a worker has it, its log says why it cannot ('a storage is not usable'). If not, give it to one \
-          (REELHAUL_STORAGE=\(name)=/PATH) and mark it with 'reelhaul migrate', or cancel the tasks.
+          (REELHAUL_STORAGE=\(name)=/PATH), marked with 'reelhaul migrate' if its volume is new, or cancel the tasks.
           """)
     }
       + different.map { name in

@@ -71,10 +71,10 @@ struct MachineDoctor {
       return Finding(
         check, .failed, "\(path) is not marked as a volume, so workers do not use it",
         advice: staged?.isEmpty ?? true
-          ? "If the right volume is mounted, mark it with 'reelhaul migrate'."
+          ? "Mount the storage's volume. If this is a new one, mark it with 'reelhaul migrate'."
           : """
           It has staging files, so its mark was lost. Write its former id, which the errors of tasks name, into \
-          \(own)/volume: with a new mark from 'reelhaul migrate', the tasks with bytes there wait for the former one.
+          \(own)/volume: with a new mark, the tasks with bytes there wait for the former one.
           """)
     }
     guard staged != nil else {
