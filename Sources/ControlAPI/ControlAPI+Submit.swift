@@ -60,13 +60,14 @@ extension ControlAPI {
     }
     try await deliver(command, isRepeatable: isRepeatable)
     var outcome: String?
+    var differs = false
     if case .applied(let end) = waiting,
       let stored = try await Waiting.poll(until: end, on: loop, { try await stored(spec.id) })
     {
       // Another server may have got the id with another body meanwhile.
-      let isSame = stored.task.spec.differences(from: spec).isEmpty
-      if id != nil, !isSame { throw IdempotencyKeys.reused }
-      outcome = isKnown || !isSame ? "duplicate" : "applied"
+      differs = !stored.task.spec.differences(from: spec).isEmpty
+      if id != nil, differs { throw IdempotencyKeys.reused }
+      outcome = isKnown || differs ? "duplicate" : "applied"
     }
     return HTTPResponse(
       outcome == nil ? 202 : 200, headers: ["Location": "/v1/tasks/\(spec.id)"], type: Self.json,
@@ -74,6 +75,7 @@ extension ControlAPI {
         json.object { json in
           json.member("id", spec.id)
           json.member("outcome", outcome)
+          if differs { json.member("differs", true) }
         }
       })
   }
@@ -82,13 +84,15 @@ extension ControlAPI {
   private func stored(_ id: UniqueID) async throws -> ShownTask? {
     if let task = try await shown.value(id) { return task }
     guard try await removed.value(id) == nil else {
-      throw HTTPError(409, Self.wasRemoved(id), code: ProblemCode.taskRemoved.rawValue)
+      throw Self.wasRemoved(id)
     }
     return nil
   }
 
-  private static func wasRemoved(_ id: UniqueID) -> String {
-    "the task \(id) was removed, and a submit with its id changes nothing: use another id or Idempotency-Key"
+  private static func wasRemoved(_ id: UniqueID) -> HTTPError {
+    HTTPError(
+      409, "the task \(id) was removed, and a submit with its id changes nothing: use another id or Idempotency-Key",
+      code: ProblemCode.taskRemoved.rawValue)
   }
 
   /// For each command, what keeps this principal from sending it: it concerns a task of a queue that is out of reach.
@@ -115,6 +119,24 @@ extension ControlAPI {
     }
   }
 
+  /// Why a line has no effect.
+  private struct Refusal: Error {
+    var code: ProblemCode
+    /// The worker's word for it, if one has refused the command.
+    var reason: String?
+    var message: String
+
+    init(_ code: ProblemCode, _ message: String, reason: String? = nil) {
+      (self.code, self.message, self.reason) = (code, message, reason)
+    }
+
+    init(_ rejection: Rejection) { self.init(rejection.code.problem, rejection.reason) }
+
+    init(_ error: HTTPError) {
+      self.init(error.code.flatMap(ProblemCode.init(rawValue:)) ?? ProblemCode(status: error.status), error.message)
+    }
+  }
+
   /// A line of a submission, and what became of it.
   private struct Line {
     let number: Int
@@ -122,10 +144,12 @@ extension ControlAPI {
     var idOfKey: UniqueID?
     /// Whether it has the same id whenever its request is sent.
     var isRepeatable: Bool
-    var command: Result<Command, Rejection>
+    var command: Result<Command, Refusal>
     /// Why Kafka may not have it.
     var loss: KafkaError?
     var outcome: String?
+    /// Whether another task has its id.
+    var differs = false
 
     var isRight: Bool { if case .success = command { true } else { false } }
   }
@@ -141,7 +165,7 @@ extension ControlAPI {
     let commands = try places.map { try lines[$0].command.get() }
     for (place, problem) in zip(places, try await lack(commands, for: call.principal)) {
       guard let problem else { continue }
-      lines[place].command = .failure(Rejection(.invalidField, problem.message))
+      lines[place].command = .failure(Refusal(problem))
     }
     let sent = lines.compactMap { try? $0.command.get() }
     var hasSent = false
@@ -154,7 +178,7 @@ extension ControlAPI {
         guard try await others(among: ofKey).isEmpty else { throw IdempotencyKeys.reused }
         try keys.claim(IdempotencyKeys.id("\(key) lines", of: call.principal), body: call.request.body)
       }
-      let before = waiting == .sent ? [] : try await present(sent)
+      let before = waiting == .sent ? [] : try await present(sent.map(\.taskID))
       try await deliver(&lines)
       hasSent = lines.contains(where: \.isRight)
       if case .applied(let end) = waiting {
@@ -178,7 +202,7 @@ extension ControlAPI {
       let isRepeatable = places.allSatisfy { lines[$0].isRepeatable }
       for (index, cause) in error.causes {
         if cause.code == .messageTooLarge {
-          lines[places[index]].command = .failure(Rejection(.tooLarge, Unsent.tooLarge))
+          lines[places[index]].command = .failure(Refusal(.tooLarge, Unsent.tooLarge))
         } else {
           lines[places[index]].loss = cause
         }
@@ -206,7 +230,7 @@ extension ControlAPI {
       }
       let idOfKey = key.map { IdempotencyKeys.id("\($0) line \(number)", of: principal) }
       var isRepeatable = true
-      let command = Result { () throws(Rejection) -> Command in
+      let decoded = Result { () throws(Rejection) -> Command in
         let command = try CommandDecoder.decode(line: Array(line)) {
           isRepeatable = idOfKey != nil
           return idOfKey ?? ids.make()
@@ -221,7 +245,8 @@ extension ControlAPI {
           return .control(control)
         }
       }
-      lines.append(Line(number: number, idOfKey: idOfKey, isRepeatable: isRepeatable, command: command))
+      lines.append(
+        Line(number: number, idOfKey: idOfKey, isRepeatable: isRepeatable, command: decoded.mapError(Refusal.init)))
     }
     return lines
   }
@@ -230,53 +255,66 @@ extension ControlAPI {
   private func others(among commands: [Command]) async throws -> Set<UniqueID> {
     let specs = commands.compactMap { if case .submit(let spec) = $0 { spec } else { nil } }
     var (others, same) = (Set<UniqueID>(), Set<UniqueID>())
-    for start in stride(from: 0, to: specs.count, by: 500) {
-      let part = specs[start..<min(start + 500, specs.count)]
-      let stored = try await store.tasks(part.map(\.id))
-      for spec in part {
-        guard let task = stored[spec.id] else { continue }
-        if task.spec.differences(from: spec).isEmpty { same.insert(spec.id) } else { others.insert(spec.id) }
-      }
+    for (spec, differs) in zip(specs, try await differ(specs)) {
+      guard let differs else { continue }
+      if differs { others.insert(spec.id) } else { same.insert(spec.id) }
     }
     // Of two lines with one id, one is the task.
     return others.subtracting(same)
+  }
+
+  /// For each of these, whether the store has another task under its id; nil if it has none.
+  private func differ(_ specs: [TaskSpec]) async throws -> [Bool?] {
+    var all: [Bool?] = []
+    for start in stride(from: 0, to: specs.count, by: 500) {
+      let part = specs[start..<min(start + 500, specs.count)]
+      let stored = try await store.tasks(part.map(\.id))
+      all += part.map { spec in stored[spec.id].map { !$0.spec.differences(from: spec).isEmpty } }
+    }
+    return all
   }
 
   /// Another server got the key with another body meanwhile, and these tasks are of that one.
   private func refuse(_ others: Set<UniqueID>, in lines: inout [Line]) {
     for place in lines.indices {
       guard case .success(.submit(let spec)) = lines[place].command, others.contains(spec.id) else { continue }
-      lines[place].command = .failure(Rejection(.invalidField, IdempotencyKeys.reused.message))
+      lines[place].command = .failure(Refusal(IdempotencyKeys.reused))
     }
   }
 
-  /// The tasks of these commands that exist.
-  private func present(_ commands: [Command]) async throws -> Set<UniqueID> {
-    Set(try await store.states(of: commands.map(\.taskID)).keys)
+  /// Those of these tasks that exist.
+  private func present(_ ids: [UniqueID]) async throws -> Set<UniqueID> {
+    Set(try await store.states(of: ids).keys)
   }
 
   /// Waits until all lines are applied or refused, or the time is over.
   private func settle(_ lines: inout [Line], known: Set<UniqueID>, until end: BootInstant) async throws {
-    var open = lines.indices.filter { lines[$0].isRight }
+    var (open, known) = (lines.indices.filter { lines[$0].isRight }, known)
     _ = try await Waiting.poll(until: end, on: loop) { () -> Bool? in
       let commands = try open.map { try lines[$0].command.get() }
       let controls = commands.compactMap { if case .control(let control) = $0 { control.id } else { nil } }
       let outcomes = try await store.outcomes(of: controls)
-      let submits = commands.filter { if case .submit = $0 { true } else { false } }
-      let tasks = try await present(submits)
-      let removed = try await store.removed(among: submits.map(\.taskID).filter { !tasks.contains($0) })
+      let submits = commands.compactMap { if case .submit(let spec) = $0 { spec } else { nil } }
+      let tasks = try await present(submits.map(\.id))
+      let removed = try await store.removed(among: submits.map(\.id).filter { !tasks.contains($0) })
+      let made = submits.filter { tasks.contains($0.id) }
+      var differs = try await differ(made).makeIterator()
       for (place, command) in zip(open, commands) {
         switch command {
+        case .submit(let spec) where tasks.contains(spec.id):
+          // It may have been removed meanwhile.
+          guard let isOther = differs.next() ?? nil else { continue }
+          lines[place].differs = isOther
+          // Of lines with one id, the first that is the task has made it.
+          lines[place].outcome = isOther || !known.insert(spec.id).inserted ? "duplicate" : "applied"
         case .submit(let spec):
-          if tasks.contains(spec.id) { lines[place].outcome = known.contains(spec.id) ? "duplicate" : "applied" }
-          if removed.contains(spec.id) {
-            lines[place].command = .failure(Rejection(.invalidField, Self.wasRemoved(spec.id)))
-          }
+          if removed.contains(spec.id) { lines[place].command = .failure(Refusal(Self.wasRemoved(spec.id))) }
         case .control(let control):
           switch outcomes[control.id] {
           case nil: break
           case .applied: lines[place].outcome = "applied"
-          case .refused(_, let reason): lines[place].command = .failure(Rejection(.invalidField, reason))
+          case .refused(let code, let reason):
+            lines[place].command = .failure(Refusal(.refused, reason, reason: code))
           }
         }
       }
@@ -295,15 +333,18 @@ extension ControlAPI {
           case .success(let command):
             guard let loss = line.loss else {
               json.member("id", command.taskID)
-              return json.member("outcome", line.outcome)
+              json.member("outcome", line.outcome)
+              if line.differs { json.member("differs", true) }
+              return
             }
             json.members(idsOf: command)
             json.member("code", ProblemCode.unavailable.rawValue)
             json.member(
               "error", loss.isRefusal ? "Kafka refuses it" : "Kafka did not confirm it in time, and may still have it")
-          case .failure(let rejection):
-            json.member("code", rejection.code.rawValue)
-            json.member("error", rejection.reason)
+          case .failure(let refusal):
+            json.member("code", refusal.code.rawValue)
+            json.member("reason", refusal.reason)
+            json.member("error", refusal.message)
           }
         }
       }

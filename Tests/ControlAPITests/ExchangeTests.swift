@@ -241,6 +241,40 @@ import Testing
     }
   }
 
+  @Test("who waits is told of each submit whose id another task has, and why a line was refused")
+  func othersOfOneID() async throws {
+    try await APIBench.run { bench in
+      let (id, type) = (UniqueID.make(), "application/x-ndjson")
+      func line(_ label: String) -> String {
+        #"{"id": "\#(id)", "kind": "noop", "source": "noop://a/", "labels": {"n": "\#(label)"}}"#
+      }
+      let three = await bench.ask(
+        "POST", "/v1/tasks?wait=applied", [line("1"), line("2"), line("1")].joined(separator: "\n"), type: type)
+      #expect(
+        three.status == 200
+          && three.body == #"""
+            {"results":[{"line":1,"id":"\#(id)","outcome":"applied"},\#
+            {"line":2,"id":"\#(id)","outcome":"duplicate","differs":true},\#
+            {"line":3,"id":"\#(id)","outcome":"duplicate"}]}
+            """#,
+        "\(three)")
+      let one = await bench.ask("POST", "/v1/tasks?wait=applied", line("3"))
+      #expect(one.status == 200 && one.body == #"{"id":"\#(id)","outcome":"duplicate","differs":true}"#, "\(one)")
+
+      let (gone, unknown) = (try await bench.add(to: "default"), UniqueID.make())
+      #expect(await bench.ask("POST", "/v1/tasks/\(gone)/actions/remove", "{}").status == 202)
+      let lines = #"""
+        {"id": "\#(gone)", "kind": "noop", "source": "noop://a/"}
+        {"command": "retry", "taskId": "\#(id)"}
+        {"command": "retry", "taskId": "\#(unknown)"}
+        """#
+      let refused = await bench.ask("POST", "/v1/tasks?wait=applied", lines, type: type)
+      #expect(refused.body.contains(#""line":1,"code":"task_removed","error":"#), "\(refused)")
+      #expect(refused.body.contains(#""line":2,"code":"refused","reason":"illegal_transition","error":"#), "\(refused)")
+      #expect(refused.body.contains(#""line":3,"code":"refused","reason":"unknown_task","error":"#), "\(refused)")
+    }
+  }
+
   @Test("who waits longer than is allowed gets 202: it is sent, and its end is open") func timeouts() async throws {
     let loop = EventLoop(name: "deaf")
     defer { loop.shutdown() }

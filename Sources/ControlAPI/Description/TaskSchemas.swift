@@ -107,7 +107,12 @@ extension JSONSchema {
 
   static let submitted = named(
     "Submitted",
-    .object([.must("id", id), .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"]))]))
+    .object([
+      .must("id", id), .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])),
+      .may("differs", differs),
+    ]))
+
+  private static let differs = flag("Of a `duplicate`: true if the task of this id is another, which stays as it is.")
 
   static let submittedLines = named("SubmittedLines", .object([.must("results", lineResults)]))
 
@@ -115,7 +120,8 @@ extension JSONSchema {
     .object([
       .must("line", integer("From 1.", 1...)), .may("id", id), .may("code", text()), .may("error", text()),
       .may("command", text("The id of a command that Kafka did not confirm.")),
-      .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])),
+      .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])), .may("differs", differs),
+      .may("reason", text("Why a command was refused, as a word: `illegal_transition`, `unknown_task`, …")),
     ]))
 
   static let actionBody = named(
