@@ -20,16 +20,23 @@ extension ControlAPI {
       answers: [200, 503],
       medium: "text/plain"
     ) { api, _ in
-      // Anybody may ask, and as often as they like.
-      _ = try await api.snapshots.value(.init("ready"), age: .seconds(1)) { [readiness = api.readiness] in
-        try await readiness.check()
-        return []
+      // Anybody may ask, and as often as they like. A probe does not wait long.
+      let ready = try await api.loop.within(.seconds(3)) {
+        try await api.snapshots.value(.init("ready"), age: .seconds(1)) { [readiness = api.readiness] in
+          try await readiness.check()
+          return []
+        }
       }
+      guard ready != nil else { throw HTTPError(503, "PostgreSQL does not answer") }
       return HTTPResponse(type: "text/plain", Array("ready\n".utf8))
     },
     Route(
-      method: "GET", path: "/metrics", summary: "The fleet's gauges in the text format of Prometheus.", needs: .read,
-      answers: [200, 503], medium: "text/plain"
+      method: "GET", path: "/metrics",
+      summary: """
+        The fleet's gauges in the text format of Prometheus. If they cannot be read within 5 s, `reelhaul_fleet_readable` is 0, \
+        and only what this process knows by itself is there.
+        """, needs: .read,
+      medium: "text/plain"
     ) { api, _ in
       HTTPResponse(type: "text/plain; version=0.0.4; charset=utf-8", try await api.metrics())
     },

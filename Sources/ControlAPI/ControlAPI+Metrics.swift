@@ -4,20 +4,49 @@ import TaskCore
 import TaskStore
 
 extension ControlAPI {
+  /// A scraper waits for some seconds only, and shall get at least what this process knows by itself.
+  private static let patience = Duration.seconds(5)
+
   /// The metrics of the whole fleet, which only one process may tell, or sums would be wrong. Every scraper gets what is
   /// at most 5 s old.
   func metrics() async throws -> [UInt8] {
-    var process = MetricsSnapshot()
-    process.addProcess()
-    return try await snapshots.value(.init("metrics"), age: .seconds(5)) { try await fleetMetrics().bytes }
-      + process.bytes
+    let fleet = try await readable {
+      try await snapshots.value(.init("metrics"), age: .seconds(5)) { try await fleetMetrics().bytes }
+    }
+    var own = MetricsSnapshot()
+    addOwn(to: &own, isReadable: fleet != nil)
+    return (fleet ?? []) + own.bytes
   }
 
   /// The same as values, as of now.
   package func metricsSnapshot() async throws -> MetricsSnapshot {
-    var snapshot = try await fleetMetrics()
-    snapshot.addProcess()
+    let read = SharedValue { try await fleetMetrics() }
+    let fleet = try await readable { try await read.value }
+    var snapshot = fleet ?? MetricsSnapshot()
+    addOwn(to: &snapshot, isReadable: fleet != nil)
     return snapshot
+  }
+
+  private func addOwn(to snapshot: inout MetricsSnapshot, isReadable: Bool) {
+    snapshot.add(
+      "reelhaul_fleet_readable", isReadable ? 1 : 0,
+      help: "1 if the gauges of the fleet could be read from PostgreSQL in time; otherwise 0, and they are missing.")
+    snapshot.addBuild(version: version, schema: Schema.version)
+    snapshot.addProcess()
+  }
+
+  /// What `read` returns; nil if it fails or takes too long, which the log tells.
+  private func readable<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value? {
+    var cause = "PostgreSQL did not answer within \(Self.patience)"
+    do {
+      if let value = try await loop.within(Self.patience, read) { return value }
+    } catch is CancellationError {
+      throw CancellationError()
+    } catch {
+      cause = "\(error)"
+    }
+    log?.warning("the gauges of the fleet cannot be read", ["error": .text(cause)])
+    return nil
   }
 
   private func fleetMetrics() async throws -> MetricsSnapshot {
@@ -25,7 +54,6 @@ extension ControlAPI {
     var snapshot = MetricsSnapshot()
     snapshot.add(gauges)
     snapshot.add("reelhaul_workers", Double(workers.count { $0.isLive }), help: "Workers whose lease holds.")
-    snapshot.addBuild(version: version, schema: Schema.version)
     return snapshot
   }
 }

@@ -53,6 +53,29 @@ import Testing
     }
   }
 
+  @Test("while PostgreSQL does not answer, probes and scrapers are answered soon, with what the process knows")
+  func silent() async throws {
+    try await APIBench.run { bench in
+      #expect(await bench.ask("GET", "/readyz").status == 200)
+      let before = await bench.ask("GET", "/metrics")
+      #expect(before.status == 200 && before.body.contains("\nreelhaul_fleet_readable 1\n"), "\(before)")
+      try await bench.pool.withConnection { connection in
+        _ = try await connection.script("begin; lock table fleet, worker, task in access exclusive mode")
+        let late = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop)
+        try await Task.sleep(for: .milliseconds(1100))  // an answer holds for a second
+        let start = BootInstant.now
+        async let scraped = late.ask("GET", "/metrics")
+        async let probe = bench.ask("GET", "/readyz")
+        #expect(await probe.status == 503 && BootInstant.now - start < .seconds(5))
+        let metrics = await scraped
+        #expect(metrics.status == 200 && BootInstant.now - start < .seconds(9), "\(metrics)")
+        #expect(metrics.body.contains("\nreelhaul_fleet_readable 0\n") && metrics.body.contains("\nprocess_open_fds "))
+        #expect(metrics.body.contains("\nreelhaul_build_info{") && !metrics.body.contains("reelhaul_workers"))
+        _ = try await connection.script("rollback")
+      }
+    }
+  }
+
   @Test("probes are answered whatever name they call, and then without addresses") func probes() async throws {
     try await APIBench.run { bench in
       for host in ["", "10.1.2.3:8080", "other.example"] {
