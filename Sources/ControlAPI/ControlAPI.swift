@@ -79,7 +79,7 @@ package struct ControlAPI: HTTPHandler {
     var actor: String?
     do {
       let (route, _) = try self.route(of: head)
-      actor = try await principal(for: route, exchange).actor
+      _ = try await principal(for: route, exchange, &actor)
       guard !route.accepts.isEmpty else { throw HTTPError(400, "\(route.method) \(route.path) takes no body") }
       return .body(limit: route.bodyLimit)
     } catch {
@@ -102,8 +102,7 @@ package struct ControlAPI: HTTPHandler {
       }
       let (route, path) = try self.route(of: request)
       place = route.path
-      let principal = try await principal(for: route, exchange)
-      actor = principal.actor
+      let principal = try await principal(for: route, exchange, &actor)
       try count(principal, at: route)
       try route.check(path)
       let call = Route.Call(
@@ -146,10 +145,12 @@ package struct ControlAPI: HTTPHandler {
     if let wait = rates?.withLock({ $0.admit(key, at: .now) }) { throw TooMany(wait: wait) }
   }
 
-  /// Who calls a route. Throws if the route is not for them.
-  private func principal(for route: Route, _ exchange: Exchange) async throws -> Principal {
-    guard settings.requiresTokens else { return .everybody }
-    if route.path == "/metrics", settings.hasOpenMetrics { return .everybody }
+  /// Who calls a route. Throws if the route is not for them; `actor` is their name also then.
+  private func principal(for route: Route, _ exchange: Exchange, _ actor: inout String?) async throws -> Principal {
+    guard settings.requiresTokens, !(route.path == "/metrics" && settings.hasOpenMetrics) else {
+      actor = Principal.everybody.actor
+      return .everybody
+    }
     guard case .scope = route.need else { return Principal(actor: "", scope: .read, queues: []) }
     var principal: Principal?
     switch try await authenticator.principal(
@@ -160,6 +161,7 @@ package struct ControlAPI: HTTPHandler {
     case .unknown: break
     case .tooMany(let wait): throw TooMany(wait: wait)
     }
+    actor = principal?.actor
     let decision = Access.decide(route.need, isPerQueue: route.isPerQueue, for: principal)
     if case .forbidden(let reason) = decision { throw HTTPError(403, reason) }
     guard decision == .allowed, let principal else {

@@ -275,6 +275,33 @@ import Testing
     }
   }
 
+  @Test("the log names whose token is for less than a request needs") func refusedScopes() async throws {
+    try await APIBench.run { bench in
+      let directory = try TemporaryDirectory(prefix: "scopes")
+      let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT)
+      let log = Logger(level: .info, format: .json, descriptor: file.raw)
+      var settings = ControlAPI.Settings()
+      settings.requiresTokens = true
+      let api = ControlAPI(
+        store: bench.store, send: { _ in }, loop: bench.loop, version: "1", settings: settings, log: log)
+      let token = try await bench.token(.read, name: "reader")
+      var request = HTTPRequest(
+        method: "POST", target: "/v1/tasks",
+        headers: ["Host": "localhost", "Content-Type": "application/json", "Authorization": "Bearer \(token)"])
+      guard case .refused(let response) = await api.admit(request) else {
+        Issue.record("it is admitted")
+        return
+      }
+      #expect(response.status == 403)
+      request.body = Array(Self.task.utf8)
+      let answer = await api.answer(request)
+      #expect(answer.status == 403)
+      log.close()
+      let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+      #expect(lines.count == 2 && lines.allSatisfy { $0.contains(#""actor":"reader""#) }, "\(lines)")
+    }
+  }
+
   @Test("who waits longer than is allowed gets 202: it is sent, and its end is open") func timeouts() async throws {
     let loop = EventLoop(name: "deaf")
     defer { loop.shutdown() }
