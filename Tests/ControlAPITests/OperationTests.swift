@@ -178,6 +178,19 @@ import Testing
     }
   }
 
+  @Test("a task that is named twice gets one command, and counts once") func namedTwice() async throws {
+    try await APIBench.run { bench in
+      let ids = try await submit(2, bench)
+      let body = #"{"action": "cancel", "ids": ["\#(ids[0])", "\#(ids[1])", "\#(ids[0])"]}"#
+      let preview = await bench.ask("POST", "/v1/operations?dry_run=true", body)
+      #expect(preview.body.contains(#""count":2,"#), "\(preview)")
+      let id = try await begin(body, bench)
+      let ended = try await finish(id, driver(bench), bench)
+      #expect(ended.progress.matched == 2 && ended.progress.applied == 2 && ended.progress.refused == 0)
+      #expect(await bench.ask("GET", "/v1/operations/\(id)").body.contains(#""ids":2,"taskIds":["\#(ids[0])","#))
+    }
+  }
+
   @Test("another process goes on where one was killed, and no command takes effect twice") func takeover() async throws
   {
     try await APIBench.run { bench in

@@ -128,7 +128,10 @@ extension ControlAPI {
     let selection: TaskOperation.Selection
     switch (filter, ids) {
     case (let filter?, nil): selection = .filter(filter)
-    case (nil, let ids?): selection = .ids(ids)
+    case (nil, let ids?):
+      // Each task gets one command.
+      var named: Set<UniqueID> = []
+      selection = .ids(ids.filter { named.insert($0).inserted })
     default: throw HTTPError(422, "give either \"filter\" or \"ids\": an empty filter, {}, matches every task")
     }
     let key = try IdempotencyKeys.key(of: call.request)
