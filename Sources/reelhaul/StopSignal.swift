@@ -37,6 +37,8 @@ final class StopSignal: Sendable {
     await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
   }
 
+  var hasCome: Bool { state.withLock { $0.come != nil } }
+
   /// Calls `handler` when the signal comes, or at once if it has already come.
   func onStop(_ handler: @escaping @Sendable () -> Void) {
     let isLate = state.withLock { state in

@@ -109,6 +109,22 @@ import Testing
     #expect(outcome.output.contains("No space left on device") == (code == 1), "\(outcome.output)")
   }
 
+  @Test("a batch that is ended by a signal prints the ids of what was sent, and how many lines these are")
+  func aSignalEndsItInOrder() async throws {
+    let script = #"""
+      place=${file%/*}; mkfifo "$place/in"; exec 3<>"$place/in"
+      "$@" - <&3 & batch=$!
+      cat "$file" >&3
+      until [ "$(wc -l <"$place/out")" -ge 3 ]; do sleep 0.1; done
+      printf '{"kind":' >&3
+      kill -TERM $batch; wait $batch
+      """#
+    let outcome = try await batch(Array(repeating: Self.good, count: 3), script: script)
+    #expect(outcome.status == .exited(143), "\(outcome.output)")
+    #expect(outcome.output.contains("Interrupted: 3 lines were sent.\n"), "\(outcome.output)")
+    #expect(outcome.commands == 3)
+  }
+
   @Test("batch names the address that does not answer, and the reason")
   func saysWhereNobodyAnswersAndWhy() async throws {
     let outcome = try await batch([Self.good], environment: ["REELHAUL_KAFKA": "127.0.0.1:1"])

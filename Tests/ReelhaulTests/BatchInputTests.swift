@@ -22,4 +22,17 @@ import Testing
     while let more = try input.next() { lines += more }
     #expect(lines.map(\.number) == [1, 2])
   }
+
+  @Test("a batch that is stopped ends, though its pipe stays open and silent", .timeLimit(.minutes(1)))
+  func stopped() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(pipe(&ends) == 0)
+    defer { close(ends[1]) }
+    #expect(write(ends[1], "one\nha", 6) == 6)
+    let input = try BatchInput("-", standardInput: ends[0])
+    #expect(try input.next()?.map(\.number) == [1])
+    let end = BootInstant.now + .milliseconds(300)
+    input.isStopped = { BootInstant.now > end }
+    #expect(try input.next() == nil, "half a line is none")
+  }
 }

@@ -6,6 +6,8 @@ import ReelhaulSystem
 final class BatchInput {
   private static let blockSize = 1 << 18
 
+  /// Whether the input ends here, however much is left; asked before each block, and some times a second while it waits.
+  var isStopped: () -> Bool = { false }
   private var descriptor: Int32
   private var splitter = LineSplitter(limit: CommandDecoder.sizeLimit)
   private var isAtEnd = false
@@ -31,11 +33,13 @@ final class BatchInput {
     if let copy, copy != descriptor { close(copy) }
   }
 
-  /// The lines that end in the next block; nil at the end.
+  /// The lines that end in the next block; nil at the end, or if it is stopped.
   func next() throws -> [LineSplitter.Line]? {
     guard !isAtEnd else { return nil }
     return try withUnsafeTemporaryAllocation(byteCount: Self.blockSize, alignment: 16) { buffer in
-      while true {
+      while !isStopped() {
+        // A pipe may have nothing for hours.
+        guard StandardStream.wait(for: POLLIN, at: descriptor, milliseconds: 100) else { continue }
         let count = read(descriptor, buffer.baseAddress, buffer.count)
         if count > 0 {
           let block = UnsafeRawBufferPointer(rebasing: buffer[..<count])
@@ -46,12 +50,9 @@ final class BatchInput {
           isAtEnd = true
           return splitter.finish()
         }
-        if errno == EAGAIN {
-          StandardStream.wait(for: POLLIN, at: descriptor)
-        } else if errno != EINTR {
-          throw SystemError.last("read the batch")
-        }
+        guard errno == EAGAIN || errno == EINTR else { throw SystemError.last("read the batch") }
       }
+      return nil
     }
   }
 

@@ -31,6 +31,11 @@ struct BatchRun {
   /// Why ids could not be printed, unless their reader has gone: whoever pipes them to `head` has enough of them.
   private(set) var unprinted: SystemError?
 
+  /// `12 lines were sent, 1 is bad`
+  var summary: String {
+    "\(sent) \(sent == 1 ? "line was" : "lines were") sent" + (bad > 0 ? ", \(bad) \(bad == 1 ? "is" : "are") bad" : "")
+  }
+
   init(_ client: ReelhaulClient, _ context: Context, isStrict: Bool) {
     self.client = client
     var context = context

@@ -20,6 +20,9 @@ extension Subcommand {
 
         Lines that Kafka did not acknowledge are named too, the first \(BatchRun.mostNamed) of a block with their ids. They may \
         still have arrived. Sending a line again is safe with its id.
+
+        On Ctrl-C or SIGTERM it reads no further, waits until Kafka has what was sent, prints the ids and how many lines \
+        these are, and ends. A second signal ends it at once.
         """,
       options: [.strict, .kafka, .topicPrefix],
       positionals: [PositionalSpec("FILE", kind: .file, help: "a file of JSON lines, or - for standard input")],
@@ -36,7 +39,15 @@ extension Subcommand {
     var run = BatchRun(client, context, isStrict: context.arguments[flag: .strict])
     do {
       try await Fleet.reachKafka(context.arguments)
+      let stop = StopSignal()
+      await stop.isListening()
+      input.isStopped = { stop.hasCome }
       try await run.run(input)
+      if stop.hasCome {
+        await client.close()
+        context.note("Interrupted: \(run.summary).")
+        stop.end()
+      }
     } catch {
       await client.close(within: .zero)
       throw error
@@ -46,9 +57,7 @@ extension Subcommand {
       throw CommandFailure(.failed, "the lines were sent, but not all of their ids could be printed: \(error)")
     }
     guard run.bad == 0 else {
-      throw CommandFailure(
-        .usage,
-        "\(run.sent) \(run.sent == 1 ? "line was" : "lines were") sent, \(run.bad) \(run.bad == 1 ? "is" : "are") bad")
+      throw CommandFailure(.usage, run.summary)
     }
     return .done
   }
