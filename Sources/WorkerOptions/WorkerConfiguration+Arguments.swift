@@ -75,6 +75,12 @@ extension WorkerConfiguration {
     }
   }
 
+  /// What tasks leave free of a volume; nil if nothing is set, or something wrong.
+  package static func minFree(in settings: Settings) -> ReservePolicy.Floor? {
+    guard let text = try? settings.value(of: .minFree) else { return nil }
+    return try? floor(text)
+  }
+
   private static func floor(_ text: String) throws(UsageError) -> ReservePolicy.Floor {
     if text.hasSuffix("%"), let percent = Int(text.dropLast()), (0..<100).contains(percent) { return .percent(percent) }
     if let size = ByteCount(text) { return .bytes(size.bytes) }

@@ -113,12 +113,19 @@ private struct Unauditable: FleetReader {
     let held = FleetDoctor.limits([LimitUse(scope: .total, name: ""), LimitUse(scope: .queue, name: "q", limit: 0)])
     #expect(held.status == .warning)
     #expect(held.message == "0 of queue q: their tasks wait")
+    #expect(held.advice == "'reelhaul limit queue q none' releases them.")
+    var declared = LimitUse(scope: .kind, name: "k", limit: 0)
+    declared.declared = 0
+    #expect(
+      FleetDoctor.limits([declared, LimitUse(scope: .queue, name: "q", limit: 0)]).advice
+        == "'reelhaul limit kind k 5', 'reelhaul limit queue q none' release them.")
     #expect(FleetDoctor.limits([LimitUse(scope: .host, name: "h", running: 4, limit: 4)]).status == .ok)
   }
 
   @Test("events that wait for more than a minute are a warning")
   func eventsThatStayAreTold() {
-    #expect(FleetDoctor.events(.seconds(60), []).status == .ok)
+    let young = FleetDoctor.events(.seconds(60), [])
+    #expect(young.status == .ok && young.message == "no event waits for long")
     #expect(FleetDoctor.events(.seconds(61), []).status == .warning)
   }
 

@@ -61,6 +61,18 @@ import Testing
     #expect(tasks.documents == [Self.task(1)])
   }
 
+  @Test("nobody is advised to show a task that is gone")
+  func aTaskThatIsGoneIsNotToBeShown() throws {
+    let (a, b) = (Self.task(1, .canceled), Self.task(2, .canceled))
+    var tasks = NamedTasks([a.spec.id, b.spec.id])
+    _ = tasks.update(Self.byID([a, b]))
+    _ = tasks.update(Self.byID([b]))
+    let advice = try #require(tasks.advice { $0.state != .succeeded })
+    #expect(advice.hasPrefix("'reelhaul show \(b.spec.id)'"), "\(advice)")
+    _ = tasks.update([:])
+    #expect(tasks.advice { $0.state != .succeeded } == nil)
+  }
+
   // MARK: All that are unfinished
 
   @Test("a followed task keeps its row")

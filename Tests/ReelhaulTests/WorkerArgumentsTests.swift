@@ -89,8 +89,8 @@ import WorkerOptions
   @Test("the doctor tells what is wrong with a storage root, and what to do")
   func theDoctorExaminesRoots() throws {
     let directory = try TemporaryDirectory()
-    func finding() throws -> Finding {
-      let settings = Settings(environment: ["REELHAUL_STORAGE": "a=\(directory.path)"])
+    func finding(_ more: [String: String] = [:]) throws -> Finding {
+      let settings = Settings(environment: more.merging(["REELHAUL_STORAGE": "a=\(directory.path)"]) { $1 })
       guard case .run(let arguments) = try CommandParser(Program.spec, settings: settings).parse(["doctor"]) else {
         throw UsageError("nothing to run")
       }
@@ -101,6 +101,9 @@ import WorkerOptions
     #expect(try finding().advice == unmarked)
     try Volume.initialise(name: "a", path: directory.path)
     #expect(try [.ok, .warning].contains(finding().status))
+    let full = try finding(["REELHAUL_MIN_FREE": "900TiB"])
+    #expect(full.status == .failed && full.message.hasSuffix("tasks leave 900 TiB free: none can write there"))
+    #expect(full.advice == "Lower REELHAUL_MIN_FREE.")
     #expect(rename("\(own)/volume", "\(own)/lost") == 0)
     #expect(try finding().advice == unmarked)
     try FileDescriptor.open("\(own)/staging/part", O_WRONLY | O_CREAT).write("half", at: 0)

@@ -36,10 +36,8 @@ extension Subcommand {
         try await printOnce(known, in: store, context)
         return .done
       }
-      let documents = try await TaskWatch(store, context).run(ids, known: known, until: \.state.isFinal)
-      guard let sentence = FailureAdvice.sentence(documents.filter { $0.state != .succeeded }) else { return .done }
-      context.note(sentence)
-      return .failed
+      return try await TaskWatch(store, context).run(ids, known: known, until: \.state.isFinal)
+        .exit(context, failing: { $0.state != .succeeded })
     }
   }
 }

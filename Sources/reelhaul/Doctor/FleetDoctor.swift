@@ -100,7 +100,7 @@ struct FleetDoctor {
 
   /// `age` is the age of the oldest event that is not published.
   static func events(_ age: Duration, _ live: [WorkerDocument]) -> Finding {
-    guard age > eventPatience else { return Finding("events", .ok, "no event waits") }
+    guard age > eventPatience else { return Finding("events", .ok, "no event waits for long") }
     return Finding(
       "events", .warning, "the oldest event has waited for \(DurationText.brief(age))",
       advice: live.isEmpty
@@ -133,10 +133,10 @@ struct FleetDoctor {
     let names = held.map { $0.name.isEmpty ? $0.scope.rawValue : "\($0.scope.rawValue) \($0.name)" }
     guard held.isEmpty else {
       // What a handler declares is in force again as soon as nothing else is set.
-      let release = held[0].declared == 0 ? "5" : "none"
+      let commands = zip(names, held).map { "'reelhaul limit \($0) \($1.declared == 0 ? "5" : "none")'" }
       return Finding(
         "limits", .warning, "0 of \(names.joined(separator: ", ")): their tasks wait",
-        advice: "'reelhaul limit \(names[0]) \(release)' releases them.")
+        advice: "\(commands.joined(separator: ", ")) \(commands.count == 1 ? "releases" : "release") them.")
     }
     let full = limits.count(where: \.isReached)
     return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")

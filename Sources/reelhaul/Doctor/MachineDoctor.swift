@@ -83,9 +83,18 @@ struct MachineDoctor {
         advice: "If the right volume is mounted, 'reelhaul migrate' makes it.")
     }
     do {
-      let free = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY).space().free
-      return free < Self.lowSpace
-        ? Finding(check, .warning, "\(path) has \(ByteCount(free)) left", advice: "Tasks that do not fit wait.")
+      let (free, total) = try FileDescriptor.open(path, O_RDONLY | O_DIRECTORY).space()
+      // A wrong setting is a finding of its own.
+      let floor = (WorkerConfiguration.minFree(in: arguments.settings) ?? ReservePolicy().floor).bytes(of: total)
+      if let total, floor >= total {
+        return Finding(
+          check, .failed,
+          "\(path) has \(ByteCount(total)), and tasks leave \(ByteCount(floor)) free: none can write there",
+          advice: "Lower REELHAUL_MIN_FREE.")
+      }
+      let left = max(0, free - floor)
+      return left < Self.lowSpace
+        ? Finding(check, .warning, "\(path) has \(ByteCount(left)) for tasks", advice: "Tasks that do not fit wait.")
         : Finding(check, .ok, "\(path), \(ByteCount(free)) free")
     } catch {
       return Finding(check, .failed, "\(error)")

@@ -67,17 +67,14 @@ struct Submission: Sendable {
 
   /// Follows the task until it is stored or has ended, and prints its document if asked to.
   private func follow(in store: any TaskReader & FleetReader, toItsEnd: Bool) async throws -> ExitCode {
-    let documents = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
+    let tasks = try await TaskWatch(store, context, isQuiet: context.wantsJSON)
       .run([spec.id], until: { !toItsEnd || $0.state.isFinal || !$0.spec.differences(from: spec).isEmpty })
-    if let other = documents.first?.spec.differences(from: spec), !other.isEmpty {
+    if let other = tasks.documents.first?.spec.differences(from: spec), !other.isEmpty {
       throw CommandFailure(
         .failed, "task \(spec.id) already exists and is different: \(other.joined(separator: ", "))",
         hint: "It is not changed: 'reelhaul show \(spec.id)'. Without --id a new task gets its own id.")
     }
-    if context.wantsJSON { try await TaskReport.of(documents, in: store).forEach(context.output.json) }
-    let undone = documents.filter { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
-    guard let sentence = FailureAdvice.sentence(undone) else { return .done }
-    context.note(sentence)
-    return .failed
+    if context.wantsJSON { try await TaskReport.of(tasks.documents, in: store).forEach(context.output.json) }
+    return tasks.exit(context) { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
   }
 }

@@ -1,3 +1,4 @@
+import TaskAdvice
 import TaskCore
 
 /// Tasks that are followed by their ids, each with the last document that was seen.
@@ -32,5 +33,17 @@ struct NamedTasks {
   /// Whether each task meets the condition or no longer exists.
   func areAll(_ isEnough: (TaskDocument) -> Bool) -> Bool {
     unseen.isEmpty && existing.allSatisfy(isEnough)
+  }
+
+  /// What to do about the first task that failed and still exists; nil if there is none.
+  func advice(failing hasFailed: (TaskDocument) -> Bool) -> String? {
+    FailureAdvice.sentence(existing.filter(hasFailed))
+  }
+
+  /// Ends a command that has followed them.
+  func exit(_ context: Context, failing hasFailed: (TaskDocument) -> Bool) -> ExitCode {
+    guard documents.contains(where: hasFailed) else { return .done }
+    if let advice = advice(failing: hasFailed) { context.note(advice) }
+    return .failed
   }
 }

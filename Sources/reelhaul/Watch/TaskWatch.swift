@@ -22,11 +22,10 @@ struct TaskWatch {
     self.isQuiet = isQuiet
   }
 
-  /// Follows `ids` until all meet the condition or are removed. Returns their last documents in order. `known` are
-  /// documents that were seen before. Throws ``ExitCode/refused`` if the id of one that was not is that of a removed task.
+  /// Follows `ids` until all meet the condition or are removed. `known` are documents that were seen before. Throws ``ExitCode/refused`` if the id of one that was not is that of a removed task.
   func run(
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
-  ) async throws -> [TaskDocument] {
+  ) async throws -> NamedTasks {
     let held = Lock<Set<UniqueID>>([])
     let sentence: @Sendable () -> String = { WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: .end) }
     await Self.tellOfInterrupt(context, sentence)
@@ -51,7 +50,7 @@ struct TaskWatch {
           for obstacle in obstacles where told.insert(obstacle).inserted { display.say(obstacle) }
           return false
         })
-      if isDone { return tasks.documents }
+      if isDone { return tasks }
       try await Task.sleep(for: Self.interval)
     }
   }
