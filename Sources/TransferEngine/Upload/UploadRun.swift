@@ -94,10 +94,25 @@ final class UploadRun: @unchecked Sendable {
     } catch let failure as TaskFailure where failure.class == .fail {}
   }
 
-  /// Nothing will continue this upload.
+  /// Nothing will continue this upload. If it stays in spite of that, the checkpoint still names it.
   private func giveUp() async {
-    guard ledger.mayWrite, let session = state?.session else { return }
-    try? await target.abort(session: session)
+    guard let session = state?.session else { return }
+    try? await Self.giveUp(session, at: target, on: lane.loop) { [ledger] in ledger.mayWrite }
+  }
+
+  /// A server that cannot end an upload now is asked again for some seconds, and one that refuses is not.
+  private static func giveUp(
+    _ session: [UInt8], at target: any UploadTarget, on loop: EventLoop, while mayGoOn: @Sendable () -> Bool
+  ) async throws {
+    for number in 0..<beginnings {
+      if number > 0 { try await loop.sleep(for: .seconds(1 << (number - 1))) }
+      guard mayGoOn() else { return }
+      do {
+        return try await target.abort(session: session)
+      } catch let failure as TaskFailure where failure.class == .fail {
+        return
+      } catch {}
+    }
   }
 
   private func attempt() async throws -> UploadOutcome {
@@ -325,10 +340,7 @@ final class UploadRun: @unchecked Sendable {
   /// Gives up an upload that no run continues, beside the run, which may have been stopped.
   private func giveUpLater(_ session: [UInt8]) {
     lane.loop.task { [target, loop = lane.loop] in
-      for number in 0..<Self.beginnings {
-        do { return try await target.abort(session: session) } catch {}
-        try await loop.sleep(for: .seconds(1 << number))
-      }
+      try await Self.giveUp(session, at: target, on: loop) { true }
     }
   }
 

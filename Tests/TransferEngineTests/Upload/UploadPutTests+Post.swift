@@ -237,6 +237,45 @@ extension UploadPutTests {
     }
   }
 
+  @Test(
+    "a POST that the server has stored is not sent again, whatever the answer tells of digests",
+    arguments: [true, false])
+  func postStoredOnce(hasKey: Bool) async throws {
+    let other = ("Repr-Digest", Self.sha256(of: Self.json))
+    let differing: [([(String, String)], String)] = [
+      ([other], ""), ([other, ("Location", "/made/7"), ("Content-Location", "/made/7")], Self.json),
+      ([("x-amz-checksum-crc32c", "AAAAAA==")], Self.json),
+    ]
+    let answers = Self.unrelated.map { ($0, false) } + differing.map { ($0, true) }
+    for ((fields, body), differs) in answers {
+      try await UploadHarness.run { harness in
+        try harness.put(Self.bytes())
+        harness.store.always(.post, .status(201, headers: fields, body: body), .noContinue)
+        let outcome = await harness.run(Self.post(harness) { if hasKey { $0.headers.append(Self.key) } })
+        #expect(outcome.failure?.code == (differs ? .digestMismatch : nil), "\(fields): \(outcome)")
+        #expect(outcome.failure?.class == (differs ? .fail : nil), "\(fields): \(outcome)")
+        #expect(harness.store.exchanges(.post).count == 1, "\(fields)")
+      }
+    }
+  }
+
+  @Test("a POST that the server has stored is a success, also if the source cannot be read to prove it")
+  func postStoredWithoutSource() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      let answer = StoreFault.status(201, headers: [("x-amz-checksum-crc32c", "AAAAAA==")])
+      harness.store.always(.post, answer, .noContinue, .holdAnswer(gate))
+      let run = Task { await harness.run(Self.post(harness)) }
+      await gate.reached()
+      truncate(harness.sourcePath, 1)
+      gate.open()
+      let outcome = await run.value
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.post).count == 1)
+    }
+  }
+
   @Test("a success whose own body is cut off is one", arguments: [CurlRequest.Method.put, .post])
   func cutAnswer(method: CurlRequest.Method) async throws {
     try await UploadHarness.run { harness in

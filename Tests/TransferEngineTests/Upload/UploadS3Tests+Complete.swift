@@ -9,6 +9,21 @@ import Testing
 
 /// The end of an upload.
 extension UploadS3Tests {
+  @Test("an upload that the store does not let go at once is given up nevertheless, and a refusal is heeded")
+  func givenUpLater() async throws {
+    var options = StoreOptions()
+    options.minimumPartSize = Int64(Self.part + 1)
+    for (fault, isGone) in [(StoreFault.status(500), true), (.closeBeforeReading, true), (.status(403), false)] {
+      try await upload(
+        options: options, script: { $0.operation == .abortUpload && $0.ordinal == 1 ? [fault] : [] }
+      ).run { harness, outcome in
+        #expect(outcome.failure?.code.rawValue == "s3_entity_too_small", "\(outcome)")
+        #expect(harness.store.uploads.isEmpty == isGone, "\(fault)")
+        #expect(harness.store.exchanges(.abortUpload).count == (isGone ? 2 : 1), "\(fault)")
+      }
+    }
+  }
+
   @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
   func lostComplete() async throws {
     for fault in [StoreFault.closeAfterApplying, .cutHead, .truncatedXML] {

@@ -355,6 +355,40 @@ import Testing
     }
   }
 
+  @Test("what answers OPTIONS without a word of tus does not tell what the server can", arguments: [200, 204])
+  func untoldCapabilities(status: Int) async throws {
+    let answer = StoreFault.status(status, headers: [("Allow", "OPTIONS, POST")])
+    try await upload(script: { $0.operation == .tusOptions ? [answer] : [] }).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an upload whose creation is answered with another success is named and ended", arguments: [200, 202])
+  func otherSuccess(status: Int) async throws {
+    for hasPlace in [true, false] {
+      let faults = [StoreFault.statusAfterApplying(status)] + (hasPlace ? [] : [.noLocation])
+      try await upload(script: { $0.operation == .tusCreate ? faults : [] }).run { harness, outcome in
+        #expect(outcome.failure?.code == .http(status) && outcome.failure?.class == .fail, "\(outcome)")
+        #expect(outcome.failure?.message.contains("with 201") == true, "\(outcome)")
+        #expect(harness.store.exchanges(.tusPatch).isEmpty && harness.store.uploads.isEmpty == hasPlace)
+      }
+    }
+  }
+
+  @Test("what is no upload is not deleted, although a creation was answered with its URL") func otherPlace()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.put("put/film.mp4", bytes: [1, 2, 3])
+      harness.store.always(.tusCreate, .status(200, headers: [("Location", "/put/film.mp4")]))
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.failure?.code == .http(200), "\(outcome)")
+      #expect(harness.store.objects["put/film.mp4"]?.bytes == [1, 2, 3])
+    }
+  }
+
   @Test("a new upload without a URL is no upload") func noLocation() async throws {
     try await upload(script: { $0.operation == .tusCreate ? [.noLocation] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .badResponse, "\(outcome)")

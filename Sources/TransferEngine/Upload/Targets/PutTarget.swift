@@ -180,9 +180,11 @@ struct PutTarget: UploadTarget {
   ) async throws -> UploadReceipt {
     switch answer.status {
     case _ where Self.stored.contains(answer.status):
+      let made = made(answer.head, at: place)
       return UploadReceipt(
-        segment: segment.number, etag: answer.head["etag"] ?? "", verified: try await proof(answer.head, upload),
-        location: made(answer.head, at: place))
+        segment: segment.number, etag: answer.head["etag"] ?? "",
+        verified: try await proof(answer, upload, at: place, file: made?.text ?? place.url),
+        location: made.map { URLRedaction.redact($0.text) })
     case 412 where upload.ifExists != .replace:
       guard try await ownFile(at: place, upload).size == upload.size else {
         throw TaskFailure.badResponse("it has a part of the file, which came meanwhile", url: place.url)
@@ -199,9 +201,9 @@ struct PutTarget: UploadTarget {
   }
 
   /// Where a POST has made the file, if its answer says so.
-  private func made(_ answer: CurlHead, at place: Place) -> String? {
+  private func made(_ answer: CurlHead, at place: Place) -> CurlURL? {
     guard method == .post, answer.status == 201, let location = answer["location"] else { return nil }
-    return CurlURL(place.url)?.resolving(location).map { URLRedaction.redact($0.text) }
+    return CurlURL(place.url)?.resolving(location)
   }
 
   /// A file that is in the way, if an earlier request of this task has left it: its answer was lost, or it was cut off;
@@ -331,22 +333,61 @@ struct PutTarget: UploadTarget {
     return state.finish()
   }
 
-  /// What the server's answer proves of the bytes that it received; nil if nothing. Throws if they are others.
-  private func proof(_ head: CurlHead, _ upload: UploadOrder) async throws -> UploadOutput.Verified? {
-    if let told = head["repr-digest"].flatMap(Self.sha256) ?? head["x-amz-checksum-sha256"] {
-      let sha256 = if let known = upload.sha256 { known } else { try await sourceDigest(.sha256, upload) }
-      guard told == Base64.encode(sha256) else { throw damaged }
-      return .sha256
+  /// What a server's answer that it has stored a file proves of its bytes; nil if nothing. Throws if they are others.
+  private func proof(
+    _ answer: CurlAnswer, _ upload: UploadOrder, at place: Place, file: String
+  ) async throws -> UploadOutput.Verified? {
+    let told: (kind: UploadOutput.Verified, fits: Bool)?
+    do {
+      told = try await comparison(with: answer, upload, at: place, file: file)
+    } catch {
+      // It is stored, also if the source cannot be read any more.
+      if method == .post { return nil }
+      throw error
     }
-    if let told = head["x-amz-checksum-crc32c"] {
+    guard told?.fits == false else { return told?.kind }
+    // It is sent again, but for a POST, and where the damaged file would be in the way.
+    if method == .put, upload.ifExists == .replace || isPresigned { throw damaged(.retry) }
+    guard method == .put, let there = try? await read(place, upload), there.owner != nil else { throw damaged(.fail) }
+    // A part of the file is replaced.
+    guard there.size == upload.size else { throw damaged(.retry) }
+    return .sha256
+  }
+
+  /// What a server tells of the bytes that it has stored, and whether they are those of the source; nil if nothing.
+  private func comparison(
+    with answer: CurlAnswer, _ upload: UploadOrder, at place: Place, file: String
+  ) async throws -> (kind: UploadOutput.Verified, fits: Bool)? {
+    let head = answer.head
+    func expected() async throws -> String {
+      let sha256 = if let known = upload.sha256 { known } else { try await sourceDigest(.sha256, upload) }
+      return Base64.encode(sha256)
+    }
+    if let told = head["repr-digest"].flatMap(Self.sha256), Self.isDigest(told, bytes: 32) {
+      let fits = try await told == expected()
+      if fits || describes(answer, file, from: place, digest: told) { return (.sha256, fits) }
+    }
+    if let told = head["x-amz-checksum-sha256"], Self.isDigest(told, bytes: 32) {
+      return (.sha256, try await told == expected())
+    }
+    if let told = head["x-amz-checksum-crc32c"], Self.isDigest(told, bytes: 4) {
       var crc: UInt32 = 0
       try await upload.body.source.readAll { crc = crc32c($0, continuing: crc) }
-      guard told == S3Checksum.crc32c(crc) else { throw damaged }
-      return .crc32c
+      return (.crc32c, told == S3Checksum.crc32c(crc))
     }
     // Another tag proves nothing: it may be that of an encrypted file.
     guard let told = head["etag"].flatMap(S3ETag.md5) else { return nil }
-    return told == Hex.encode(try await sourceDigest(.md5, upload)) ? .md5 : nil
+    return told == Hex.encode(try await sourceDigest(.md5, upload)) ? (.md5, true) : nil
+  }
+
+  /// Whether the `Repr-Digest` of an answer is that of the file, and not of what the answer itself says (RFC 9530, 3).
+  private func describes(_ answer: CurlAnswer, _ file: String, from place: Place, digest told: String) -> Bool {
+    if let content = answer.head["content-location"] {
+      guard let base = CurlURL(place.url) else { return false }
+      return base.resolving(content)?.text == base.resolving(file)?.text
+    }
+    // Some servers tell the digest of every answer, also of an empty one.
+    return answer.body.isEmpty && answer.head.size ?? 0 == 0 && told != Base64.encode(digest(.sha256, of: []))
   }
 
   /// The value of `sha-256` in a field such as `Repr-Digest`.
@@ -359,9 +400,18 @@ struct PutTarget: UploadTarget {
     return nil
   }
 
-  private var damaged: TaskFailure {
-    TaskFailure(
-      code: .digestMismatch, message: "\(location): the server received other bytes than were sent", class: .retry)
+  /// Whether a text may be so many bytes in Base64. Some servers write hexadecimal digits.
+  private static func isDigest(_ text: String, bytes: Int) -> Bool {
+    let zeros = Base64.encode(repeatElement(0, count: bytes))
+    return text.utf8.count == zeros.utf8.count && text.hasSuffix(zeros.drop { $0 != "=" })
+  }
+
+  private func damaged(_ class: TaskFailure.Class) -> TaskFailure {
+    let isKept = `class` == .fail
+    return TaskFailure(
+      code: .digestMismatch,
+      message: "\(location): the server received other bytes than were sent\(isKept ? ", and has stored them" : "")",
+      class: `class`)
   }
 }
 

@@ -21,8 +21,11 @@ extension TusTarget {
 
   func capabilities() async throws -> Capabilities {
     let answer = try await ask(.options, endpoint.text)
-    // Servers need not tell: then what is not there is found out when it is needed.
-    if [404, 405, 501].contains(answer.status) { return Capabilities(extensions: ["creation", "termination"]) }
+    // Servers need not tell, or something before them answers: then what is not there is found out when it is needed.
+    let isUntold = answer.isSuccess && answer.head["tus-version"] == nil && answer.head["tus-extension"] == nil
+    if isUntold || [404, 405, 501].contains(answer.status) {
+      return Capabilities(extensions: ["creation", "termination"])
+    }
     guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
     func words(_ name: String) -> Set<String> {
       Set((answer.head[name] ?? "").lowercased().split { $0 == "," || $0 == " " }.map(String.init))
@@ -46,7 +49,20 @@ extension TusTarget {
     request.isSentOnce = true
     request.mayBegin = { [ledger] in ledger.mayWrite }
     let answer = try await lane.answer(request)
-    guard answer.status == 201 else { throw TaskFailure(refusing: answer.head, url: endpoint.text) }
+    guard answer.status == 201 else {
+      var failure = TaskFailure(refusing: answer.head, url: endpoint.text)
+      if answer.isSuccess {
+        failure.message += ", but tus answers the creation of an upload with 201"
+        // It may have made one.
+        if let url = try? place(in: answer) { _ = try? await terminated([url], areOurs: false) }
+      }
+      throw failure
+    }
+    return try place(in: answer)
+  }
+
+  /// The URL of the upload that a creation has made.
+  private func place(in answer: CurlAnswer) throws -> String {
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
       !url.hasCredentials
     else {
@@ -156,12 +172,14 @@ extension TusTarget {
 
   /// Ends uploads; false if the server refuses it for one of them. Throws ``TaskFailure`` if it cannot do it now.
   ///
-  /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first.
-  func terminated(_ urls: [String]) async throws -> Bool {
+  /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first,
+  /// and so must one that may not be ours.
+  func terminated(_ urls: [String], areOurs: Bool = true) async throws -> Bool {
     var isDone = true
     for url in urls {
-      var answer = try await ask(isOwn(url) ? .delete : .head, url)
-      if !isOwn(url), answer.isSuccess {
+      let isSure = areOurs && isOwn(url)
+      var answer = try await ask(isSure ? .delete : .head, url)
+      if !isSure, answer.isSuccess {
         let isUpload = answer.head["tus-resumable"] != nil && Self.marks.contains { answer.head[$0] != nil }
         guard isUpload else {
           isDone = false
