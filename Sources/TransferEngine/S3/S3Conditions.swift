@@ -11,6 +11,8 @@ enum S3Conditions {
   case ignored
   /// It refuses to be asked.
   case untold
+  /// It refuses every request with a condition: none is sent to it.
+  case refused
 
   /// Whether the bucket looks at conditions, as far as it is known.
   var areLookedAt: Bool { [.proven, .honoured, .unproven].contains(self) }
@@ -21,6 +23,11 @@ enum S3Conditions {
 
   /// Nil if it has not been asked.
   static func of(_ bucket: String) -> S3Conditions? { known.withLock { $0[bucket] } }
+
+  /// What an answer has told that turned out to be false is not known.
+  static func forget(_ conditions: S3Conditions, of bucket: String) {
+    known.withLock { if $0[bucket] == conditions { $0[bucket] = nil } }
+  }
 
   static func learn(_ conditions: S3Conditions, of bucket: String) {
     known.withLock { known in

@@ -9,7 +9,7 @@ extension S3Error {
   ///   - now: The worker's time in seconds since 1970, when the answer came.
   package func failure(_ place: String, now: Int64) -> TaskFailure {
     TaskFailure(
-      code: taskCode, message: "\(place): \(sentence)\(skew(now: now))", class: taskClass,
+      code: taskCode, message: "\(place): \(sentence)\(elsewhere)\(skew(now: now))", class: taskClass,
       retryAfter: retryAfter.flatMap { TaskFailure.retryAfter($0, now: date ?? now) })
   }
 
@@ -41,6 +41,12 @@ extension S3Error {
     let said = message.map { ": \(Self.line($0))" } ?? ""
     guard let code else { return "the store answered with status \(status)" }
     return "the store answered \(Self.line(code))\(said)"
+  }
+
+  private var elsewhere: String {
+    guard isElsewhere else { return "" }
+    let region = region.map { " in the region \($0)" } ?? ""
+    return "; the bucket is elsewhere\(region): check region and endpoint of the credential's s3 form"
   }
 
   private func skew(now: Int64) -> String {

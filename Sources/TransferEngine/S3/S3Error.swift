@@ -38,16 +38,28 @@ package struct S3Error: Error, Hashable, Sendable {
 
   init(_ element: S3XMLElement, status: Int) {
     self.init(
-      status: element.optional("Code").flatMap { Self.statuses[$0] } ?? status,
-      code: element.optional("Code").map { String($0.prefix(128)) },
+      status: element.word("Code").flatMap { Self.statuses[$0] } ?? status,
+      code: element.word("Code").map { String($0.prefix(128)) },
       message: element.optional("Message"))
-    region = element.optional("Region").flatMap { S3Credential.isRegion($0) ? $0 : nil }
+    region = element.word("Region").flatMap { S3Credential.isRegion($0) ? $0 : nil }
   }
 
   /// What an error means whose status cannot tell, because it is inside a success.
   private static let statuses = [
-    "PreconditionFailed": 412, "NoSuchUpload": 404, "InvalidPart": 400, "ConditionalRequestConflict": 409,
+    "PreconditionFailed": 412, "NoSuchUpload": 404, "NoSuchKey": 404, "InvalidPart": 400,
+    "ConditionalRequestConflict": 409,
   ]
+
+  /// Whether the store may not know or not take something that the request has beyond what it must, such as a condition or
+  /// a checksum. The same request without it tells.
+  var mayRefuseField: Bool {
+    status == 501 || code == "NotImplemented"
+      || status == 400 && [nil, "InvalidRequest", "InvalidArgument"].contains(code)
+  }
+
+  var mayRefuseChecksum: Bool {
+    mayRefuseField || status == 400 && message?.lowercased().contains("x-amz-checksum") == true
+  }
 
   /// Whether the store no longer has the multipart upload that it was asked about. A 404 that says nothing more may come
   /// from a gateway before it.

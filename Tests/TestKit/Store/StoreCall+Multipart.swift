@@ -84,7 +84,7 @@ extension StoreCall {
   func completeUpload(_ state: inout StoreState) -> OriginResponse {
     guard let upload = upload(state) else { return Self.noUpload }
     let listed = StoreXML.contents(of: "Part", in: bodyText)
-    guard !listed.isEmpty else {
+    guard !listed.isEmpty, !faults.refusesChecksumsAtEnd || !bodyText.contains("<Checksum") else {
       return StoreXML.error(400, "MalformedXML", "The XML you provided was not well-formed")
     }
     var pieces: [StorePiece] = []

@@ -58,6 +58,8 @@ package enum StoreFault: Sendable {
   case corruptBit
   /// The end of an upload is answered as usual, and nothing is there.
   case completeButMissing
+  /// 400 MalformedXML to the end of an upload that tells checksums of parts.
+  case refuseChecksumsAtEnd
   /// A copy is taken for a request that sends an empty body.
   case ignoreCopySource
   /// `aws-chunked` bodies are kept with their framing, instead of 501.
@@ -101,6 +103,7 @@ extension [StoreFault] {
   var ignoresConditions: Bool { contains { if case .ignoreIfNoneMatch = $0 { true } else { false } } }
   var looksAtIfMatchAlone: Bool { contains { if case .ignoreIfNoneMatchAlone = $0 { true } else { false } } }
   var ignoresCopySource: Bool { contains { if case .ignoreCopySource = $0 { true } else { false } } }
+  var refusesChecksumsAtEnd: Bool { contains { if case .refuseChecksumsAtEnd = $0 { true } else { false } } }
   var dropsPart: Bool { contains { if case .dropPart = $0 { true } else { false } } }
   var corrupts: Bool { contains { if case .corruptBit = $0 { true } else { false } } }
   var losesObject: Bool { contains { if case .completeButMissing = $0 { true } else { false } } }

@@ -128,14 +128,27 @@ import Testing
       (parts, "<PartNumber>2</PartNumber>", ""), (parts, "<Size>10485760</Size>", "<Size>-1</Size>"),
       (parts, "<Size>10485760</Size>", "<Size>99999999999999999999</Size>"),
       (parts, "<IsTruncated>true", "<IsTruncated>perhaps"),
-      (parts, "<NextPartNumberMarker>3</NextPartNumberMarker>", ""),
-      (parts, "<NextPartNumberMarker>3</NextPartNumberMarker>", "<NextPartNumberMarker>1</NextPartNumberMarker>"),
       (parts, "ListPartsResult", "OtherResult"), (parts, "PartNumber>2<", "PartNumber>+2<"),
     ])
   func incompleteParts(document: String, part: String, replacement: String) {
     let text = document.split(separator: part, omittingEmptySubsequences: false).joined(separator: replacement)
     #expect(text != document)
     #expect(throws: S3XMLError.self) { try S3PartList.read(Array(text.utf8), status: 200) }
+  }
+
+  @Test("a list of parts goes on behind its last part, wherever it says, and ends where it has none")
+  func pagesOfParts() throws {
+    let marker = "<NextPartNumberMarker>3</NextPartNumberMarker>"
+    for (replacement, next) in [("", 3), ("0", 3), ("1", 3), ("x", 3), ("\n 3 ", 3), ("5", 5)] {
+      let other = replacement.isEmpty ? "" : marker.replacing("3", with: replacement)
+      let list: S3PartList = try read(Self.parts.replacing(marker, with: other))
+      #expect(list.nextMarker == next && list.parts.count == 2, "\(replacement)")
+    }
+    let words = [(">2</PartNumber>", ">\n  2\t</PartNumber>"), ("true", "\nTrue ")]
+    let spaced = words.reduce(Self.parts) { $0.replacing($1.0, with: $1.1) }
+    #expect(try read(spaced, as: S3PartList.self) == read(Self.parts))
+    let empty: S3PartList = try read("<ListPartsResult><IsTruncated>true</IsTruncated></ListPartsResult>")
+    #expect(empty.nextMarker == nil)
   }
 
   @Test("a list that goes on must say where")

@@ -26,6 +26,7 @@ import Testing
       (403, "SignatureDoesNotMatch", "s3_signature_does_not_match", .fail),
       (403, "InvalidAccessKeyId", "s3_invalid_access_key_id", .fail),
       (404, "NoSuchBucket", "s3_no_such_bucket", .fail), (404, "NoSuchUpload", "s3_no_such_upload", .fail),
+      (200, "NoSuchKey", "s3_no_such_key", .fail),
       (400, "EntityTooLarge", "s3_entity_too_large", .fail), (400, "QuotaExceeded", "s3_quota_exceeded", .fail),
       (412, "PreconditionFailed", "s3_precondition_failed", .fail),
       (400, "ExpiredToken", "s3_expired_token", .retry),
@@ -75,6 +76,11 @@ import Testing
     #expect(head.isElsewhere)
     #expect(head.region == "eu-west-1")
     #expect(Self.error(400, "AuthorizationHeaderMalformed", rest: "<Region>evil.test/</Region>").region == nil)
+    for status in [301, 307] {
+      let message = Self.error(status, nil).failure("s3://films/a", now: 0).message
+      #expect(message.contains("the bucket is elsewhere: check region and endpoint"), "\(message)")
+    }
+    #expect(!Self.error(403, "AccessDenied").failure("s3://films/a", now: 0).message.contains("elsewhere"))
     #expect(!Self.error(400, nil).isElsewhere)
     #expect(!Self.error(403, "AccessDenied").isElsewhere)
   }

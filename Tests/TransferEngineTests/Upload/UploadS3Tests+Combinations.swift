@@ -217,14 +217,54 @@ extension UploadS3Tests {
 
   @Test(
     "an error inside a success means what it says",
-    arguments: ["InvalidPart", "NoSuchUpload", "ConditionalRequestConflict", "PreconditionFailed"])
+    arguments: ["InvalidPart", "NoSuchUpload", "NoSuchKey", "ConditionalRequestConflict", "PreconditionFailed"])
   func errorInside(code: String) async throws {
     try await upload(
       spec: Self.spec { _ in },
       script: { $0.operation == .completeUpload && $0.ordinal == 2 ? [.lieComplete200WithError(code: code)] : [] }
     ).run { harness, outcome in
-      #expect(outcome.failure?.code == (code == "PreconditionFailed" ? .destinationExists : nil), "\(outcome)")
-      if outcome.failure == nil { Self.expectThere(harness) }
+      // Nothing was in the way.
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("a store that refuses a condition that no object meets within a success looks at conditions")
+  func refusedQuestionInside() async throws {
+    try await upload(
+      spec: Self.spec { _ in },
+      script: { $0["if-match"] == nil ? [] : [.lieComplete200WithError(code: "NoSuchKey")] }
+    ).run { harness, outcome in
+      #expect(outcome.object != nil && outcome.object?.remark == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.completeUpload).count == 2)
+      Self.expectThere(harness)
+    }
+  }
+
+  @Test("an object that is in the way and is not there is no object that exists", arguments: [small, size])
+  func inTheWayAndAbsent(size: Int) async throws {
+    try await upload(
+      Self.bytes(size), spec: Self.spec { _ in },
+      script: { request in
+        let makes = [.putObject, .completeUpload].contains(request.operation)
+        return makes && request.ordinal <= 3 ? [.preconditionFailed412] : []
+      }
+    ).run { harness, outcome in
+      #expect(outcome.object != nil, "\(outcome)")
+      #expect(harness.store.exchanges(.uploadPart).count == (size == Self.small ? 0 : 4))
+      Self.expectThere(harness, Self.bytes(size))
+    }
+  }
+
+  @Test("an upload that is always told of an object that is not there fails with that, and may be tried again")
+  func alwaysInTheWayAndAbsent() async throws {
+    try await upload(
+      spec: Self.spec { _ in }, script: { $0.operation == .completeUpload ? [.preconditionFailed412] : [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure?.class == .retry, "\(outcome)")
+      #expect(outcome.failure?.message.contains("shows none") == true, "\(outcome)")
+      // The next attempt goes on with it.
+      #expect(harness.store.uploads.count == 1)
     }
   }
 }

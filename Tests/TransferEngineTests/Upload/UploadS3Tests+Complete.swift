@@ -206,7 +206,7 @@ extension UploadS3Tests {
 
   @Test(
     "an object of one request that is taken away or replaced at once is not made again, and the output says so",
-    arguments: [nil, 3, small], [false, true])
+    arguments: [(nil, true), (3, false), (3, true), (small, false), (small, true)] as [(Int?, Bool)])
   func takenAtOnceSmall(other: Int?, isCopy: Bool) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(Self.small))
@@ -225,6 +225,32 @@ extension UploadS3Tests {
       #expect(outcome.object?.remark?.contains("taken away") == true)
       #expect(harness.store.exchanges(isCopy ? .copyObject : .putObject).count == 1)
       #expect(harness.store.objects["films/film.mp4"]?.bytes == bytes)
+    }
+  }
+
+  @Test(
+    "a small file is not taken for stored because of a success that proves nothing, and teaches nothing",
+    arguments: [
+      "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>", "<!DOCTYPE html><html>Welcome<br></html>", "",
+    ], [IfExists.fail, .replace])
+  func storedNothing(body: String, ifExists: IfExists) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      // Without a page, what is in its place may have replaced it at once.
+      if ifExists == .replace, !body.isEmpty { harness.store.put("films/film.mp4", bytes: [1, 2, 3]) }
+      harness.store.script { request in
+        let lies = request.operation == .putObject && request.ordinal == 1
+        return lies ? [.status(200, headers: [("ETag", "\"abc\"")], body: body)] : []
+      }
+      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
+      var outcome = await harness.run(spec, ledger: ledger)
+      if body.isEmpty {
+        #expect(outcome.failure?.class == .retry, "\(outcome)")
+        #expect(S3Conditions.of("\(harness.store.url())/films") == nil)
+        outcome = await harness.run(spec, from: ledger.last)
+      }
+      #expect(outcome.object?.verified == .crc32c && outcome.object?.remark == nil, "\(outcome)")
+      Self.expectThere(harness, Self.bytes(Self.small))
     }
   }
 

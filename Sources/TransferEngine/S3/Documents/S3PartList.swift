@@ -19,12 +19,11 @@ package struct S3PartList: Hashable, S3Document {
     parts = try element.children("Part").map { part throws(S3XMLError) in
       Part(
         number: try part.integer("PartNumber"), etag: try part.etag(), size: try part.integer("Size"),
-        crc32c: part.optional("ChecksumCRC32C"))
+        crc32c: part.word("ChecksumCRC32C"))
     }
-    // A page that ends where it began would be read for ever.
-    nextMarker = try element.bool("IsTruncated") ? try element.integer("NextPartNumberMarker") : nil
-    if let nextMarker, parts.last.map({ $0.number > nextMarker }) ?? true {
-      throw S3XMLError("the list of parts goes on, but does not advance")
-    }
+    // Some stores call the last page truncated as well, and it is empty then.
+    guard try element.bool("IsTruncated"), let last = parts.map(\.number).max() else { return }
+    // Some do not name the marker, or name one that is behind the page.
+    nextMarker = max(last, element.word("NextPartNumberMarker").flatMap { Int($0) } ?? last)
   }
 }

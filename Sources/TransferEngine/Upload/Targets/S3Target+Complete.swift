@@ -33,13 +33,15 @@ extension S3Target {
     _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt]
   ) async throws -> UploadedObject {
     var ending = Ending(upload: upload, uploadID: uploadID, crc32c: wholeCRC32C(upload, receipts))
-    let whole = session.isWhole ? ending.crc32c.map(S3Checksum.crc32c) : nil
-    let call = completion(uploadID, session, receipts, whole: whole)
+    let hasChecksums = session.hasChecksums && !hasRefusedChecksum.withLock { $0 }
+    let whole = hasChecksums && session.isWhole ? ending.crc32c.map(S3Checksum.crc32c) : nil
+    let plain = completion(uploadID, receipts, hasChecksums: false)
+    let call = hasChecksums ? completion(uploadID, receipts, hasChecksums: true, whole: whole) : plain
     for number in 1...Self.finishes {
       if number > 1 { try await client.pause(ending.pause) }
       ending.pause = Self.finishPause
       do {
-        ending.confirmed = try await confirmed(call, whole, ending.upload)
+        ending.confirmed = try await confirmed(call, plain: hasChecksums ? plain : nil, whole, ending.upload)
       } catch let error as S3Error {
         if let object = try await refused(error, &ending) { return object }
         continue
@@ -66,13 +68,13 @@ extension S3Target {
   ///
   /// - Parameter whole: The checksum of the whole object, if the store makes one.
   private func completion(
-    _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt], whole: String?
+    _ uploadID: String, _ receipts: [UploadReceipt], hasChecksums: Bool, whole: String? = nil
   ) -> S3Client.Call {
     let parts = receipts.map { receipt in
       // The store wants that of every part, whether it has told it or not.
       S3Completion.Part(
         number: receipt.segment + 1, etag: receipt.etag,
-        crc32c: session.hasChecksums ? receipt.crc32c.map(S3Checksum.crc32c) : nil)
+        crc32c: hasChecksums ? receipt.crc32c.map(S3Checksum.crc32c) : nil)
     }
     let xml = S3Completion(parts).xml
     var call = S3Client.Call(method: .post, key: key, query: ["uploadId": uploadID])
@@ -82,17 +84,25 @@ extension S3Target {
     // libcurl would repeat it by itself, and its answer would say nothing of the first.
     call.isSentOnce = true
     if let whole {
-      call.headers += [HeaderField(name: "x-amz-checksum-crc32c", value: whole), Self.wholeChecksum]
+      call.headers += [HeaderField(name: Self.checksumField, value: whole), Self.wholeChecksum]
     }
     return call
   }
 
   /// Sends the request. Returns the object that its answer confirms.
+  ///
+  /// - Parameter plain: The request without checksums, for a store that refuses them; nil if it has none.
   private func confirmed(
-    _ call: S3Client.Call, _ whole: String?, _ upload: UploadOrder
+    _ call: S3Client.Call, plain: S3Client.Call?, _ whole: String?, _ upload: UploadOrder
   ) async throws -> UploadedObject {
     let told = try await conditionally(upload, call) { call in
-      try await client.document(S3CompletedUpload.self, call)
+      do {
+        return try await client.document(S3CompletedUpload.self, call)
+      } catch let error as S3Error where error.mayRefuseChecksum || error.code == "MalformedXML" {
+        guard var plain else { throw error }
+        plain.headers = call.headers.filter { ![Self.checksumField, Self.wholeChecksum.name].contains($0.name) }
+        return try await client.document(S3CompletedUpload.self, plain)
+      }
     }
     var object = UploadedObject(etag: told.etag)
     if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
@@ -139,13 +149,17 @@ extension S3Target {
     if let confirmed = ending.confirmed, error.losesUpload || error.status == 412 { return Self.unseen(confirmed) }
     switch error.status {
     case 412:
+      switch try await head() {
       // Of another version, which the run before has seen, or which came late.
-      if let former = try await look(), former.owner?.task == ending.upload.task,
-        former.etag != ending.upload.replaces
-      {
+      case .found(let former)
+      where former.owner?.task == ending.upload.task && former.etag != ending.upload.replaces:
         ending.upload.replaces = former.etag
         ending.failure = UploadGone()
         return nil
+      case .absent:
+        ending.failure = absent
+        return nil
+      case .found, .forbidden: break
       }
       try? await abort(session: Session(uploadID: ending.uploadID).json)
       try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)

@@ -29,7 +29,8 @@ extension S3Target {
     question.headers.removeAll { $0.name == "If-Match" }
     question.headers += [HeaderField(name: "If-Match", value: etag), HeaderField(name: "If-None-Match", value: "*")]
     do {
-      _ = try await client.send(question)
+      // A page of a gateway tells nothing.
+      guard try await sendBytes(question).body.isEmpty else { return }
       S3Conditions.learn(.ignored, of: store)
     } catch let error as S3Error where error.status == 412 {
       switch try? await head() {
@@ -46,17 +47,21 @@ extension S3Target {
   /// Sends the request that makes the object, with its condition.
   ///
   /// A bucket that has not been asked yet whether it looks at conditions gets one more, which no object meets. It refuses
-  /// the request then, which is sent again without; or it makes the object, and so has shown that it does not look.
+  /// the request then, which is sent again without; or it makes the object, and so has shown that it does not look. A
+  /// bucket that refuses every condition is looked at, and sent the request without any: it is known to refuse them once
+  /// that has passed.
   func conditionally<Answer>(
     _ upload: UploadOrder, _ call: S3Client.Call, send: (S3Client.Call) async throws -> Answer
   ) async throws -> Answer {
-    var call = call
-    if let etag = upload.replaces { call.headers.append(HeaderField(name: "If-Match", value: etag)) }
-    guard upload.replaces == nil, upload.ifExists != .replace else { return try await send(call) }
-    call.headers.append(HeaderField(name: "If-None-Match", value: "*"))
-    if try await conditions() == nil {
-      let store = try await client.store().name
-      var question = call
+    let known = try await conditions()
+    guard upload.ifExists != .replace, known != .refused else { return try await send(call) }
+    var conditional = call
+    let condition = upload.replaces.map { HeaderField(name: "If-Match", value: $0) }
+    conditional.headers.append(condition ?? HeaderField(name: "If-None-Match", value: "*"))
+    let store = try await client.store().name
+    var refusesQuestion = false
+    if upload.replaces == nil, known == nil {
+      var question = conditional
       question.headers.append(HeaderField(name: "If-Match", value: "\"reelhaul-\(upload.task)\""))
       do {
         let answer = try await send(question)
@@ -66,18 +71,23 @@ extension S3Target {
         switch error.status {
         case 412: S3Conditions.learn(.honoured, of: store)
         case 404 where error.code == "NoSuchKey": S3Conditions.learn(.honoured, of: store)
-        case 501: S3Conditions.learn(.untold, of: store)
-        case 400 where ["InvalidRequest", "InvalidArgument"].contains(error.code):
-          S3Conditions.learn(.untold, of: store)
+        case _ where error.mayRefuseField: refusesQuestion = true
         default: throw error
         }
       }
     }
-    return try await send(call)
-  }
-
-  func conditionally(_ upload: UploadOrder, _ call: S3Client.Call) async throws -> CurlHead {
-    try await conditionally(upload, call) { try await client.send($0).head }
+    do {
+      let answer = try await send(conditional)
+      if refusesQuestion { S3Conditions.learn(.untold, of: store) }
+      return answer
+    } catch let error as S3Error where error.mayRefuseField {
+      try await checkNobodyElse(upload)
+      let answer = try await send(call)
+      hasRefusedCondition.withLock { $0 = true }
+      // That it takes others may be known.
+      if refusesQuestion { S3Conditions.learn(.refused, of: store) }
+      return answer
+    }
   }
 
   /// Looks once more before the object is made, where the store may not look at the condition. That it does where one
@@ -87,7 +97,11 @@ extension S3Target {
     let known = try await conditions()
     let isAWS = try await client.store().isAWS
     let isKept = beforeJoining ? isAWS : known?.areLookedAt == true
-    guard !isKept, let there = try await look(), there.owner?.task != upload.task else { return }
+    if !isKept { try await checkNobodyElse(upload) }
+  }
+
+  private func checkNobodyElse(_ upload: UploadOrder) async throws {
+    guard let there = try await look(), there.owner?.task != upload.task else { return }
     throw try await occupied(upload)
   }
 
@@ -103,7 +117,9 @@ extension S3Target {
   private func overwriteRemark(_ upload: UploadOrder) async throws -> String? {
     guard upload.ifExists != .replace else { return nil }
     let field = upload.replaces == nil ? "If-None-Match" : "If-Match"
-    switch try await conditions() {
+    let known: S3Conditions? = try await hasRefusedCondition.withLock { $0 } ? .refused : conditions()
+    switch known {
+    case .refused: return "no overwrite is not guaranteed: the store refuses \(field)"
     case .proven, .honoured, .unproven: return nil
     case .ignored: return "no overwrite is not guaranteed: the store does not look at \(field)"
     case .untold, nil: return "no overwrite is not guaranteed: it is not known whether the store looks at \(field)"

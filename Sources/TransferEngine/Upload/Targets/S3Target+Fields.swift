@@ -3,6 +3,7 @@ import TaskCore
 
 /// What an object is made with.
 extension S3Target {
+  static let checksumField = "x-amz-checksum-crc32c"
   static let wholeChecksum = HeaderField(name: "x-amz-checksum-type", value: "FULL_OBJECT")
 
   /// The header fields of the request that makes the object. A copy of an object of S3 has what its source has, but for

@@ -126,9 +126,12 @@ extension S3Target {
 
   /// Whose object is in the way: this task's own of an earlier version is replaced, and any other is not.
   func occupied(_ upload: UploadOrder) async throws -> any Error {
-    let there = try await look()
+    switch try await head() {
     // It is looked at again, and skipped.
-    if there?.owner?.task == upload.task || there != nil && upload.ifExists == .skip { return UploadGone() }
+    case .found(let there) where there.owner?.task == upload.task || upload.ifExists == .skip: return UploadGone()
+    case .absent: return absent
+    case .found, .forbidden: break
+    }
     return TaskFailure(code: .destinationExists, message: "\(location) exists already: use --if-exists", class: .fail)
   }
 
@@ -144,6 +147,11 @@ extension S3Target {
         the store may have \(location) already: the answer to a request that makes it was lost, and this credential may \
         not look at the object
         """, class: .fail)
+  }
+
+  /// Something is in the way, and a look shows nothing.
+  var absent: TaskFailure {
+    TaskFailure.badResponse("the store says that an object is there already, and shows none", url: location)
   }
 
   var damaged: TaskFailure {

@@ -17,6 +17,9 @@ struct S3Target: UploadTarget {
   var sharesSource = false
   /// Whether the store has refused to copy by itself.
   let hasRefusedCopy = Lock(false)
+  /// Whether the store has refused a request for its condition, or for its checksum.
+  let hasRefusedCondition = Lock(false)
+  let hasRefusedChecksum = Lock(false)
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
@@ -130,8 +133,14 @@ struct S3Target: UploadTarget {
   ) async throws -> UploadReceipt {
     var (call, sums) = try await put(bytes, of: upload, session)
     call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
+    let refusedBefore = hasRefusedChecksum.withLock { $0 }
     do {
-      return try await receipt(of: segment, try await client.send(call).head, bytes, sums)
+      let receipt = try await receipt(of: segment, try await sendBytes(call).head, bytes, sums)
+      if !refusedBefore, hasRefusedChecksum.withLock({ $0 }) {
+        // Its parts have none, and so its end must have none.
+        try await upload.record(Session(uploadID: uploadID, hasChecksums: false).json)
+      }
+      return receipt
     } catch let error as S3Error {
       guard error.losesUpload else { throw failure(error) }
       try await checkDoubt(upload)
@@ -157,11 +166,12 @@ struct S3Target: UploadTarget {
       }
       try await checkDestination(upload)
     }
-    var head: CurlHead
+    let brought: UploadReceipt
     do {
-      head = try await conditionally(upload, call)
+      brought = try await conditionally(upload, call) { try await object(of: segment, $0, bytes, sums) }
     } catch let error as S3Error {
-      if Self.isUntold(error.status) { isInDoubt.withLock { $0 = true } }
+      // An error inside a success comes from a store that had begun.
+      if Self.isUntold(error.status) || error.status < 300 { isInDoubt.withLock { $0 = true } }
       guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       let there = try await look()
@@ -174,13 +184,24 @@ struct S3Target: UploadTarget {
         throw try await occupied(upload)
       }
       call.headers.append(HeaderField(name: "If-Match", value: there.etag ?? ""))
-      do { head = try await client.send(call).head } catch { throw client.failure(error, key) }
+      do { brought = try await object(of: segment, call, bytes, sums) } catch { throw client.failure(error, key) }
     } catch {
       isInDoubt.withLock { $0 = true }
       throw error
     }
-    let receipt = try await receipt(of: segment, head, bytes, sums)
-    try await proveConditions(upload, call, made: receipt.etag)
+    try await proveConditions(upload, call, made: brought.etag)
+    return brought
+  }
+
+  /// Sends the one request that makes the object.
+  private func object(
+    of segment: UploadSegment, _ call: S3Client.Call, _ bytes: ArraySlice<UInt8>, _ sums: PartSums
+  ) async throws -> UploadReceipt {
+    let answer = try await sendBytes(call)
+    let receipt = try await receipt(of: segment, answer.head, bytes, sums)
+    guard receipt.verified != nil || answer.body.isEmpty else {
+      throw TaskFailure.badResponse("a success has a page inside, and nothing proves that it is one", url: location)
+    }
     return receipt
   }
 
@@ -213,7 +234,7 @@ struct S3Target: UploadTarget {
     call.isSentOnce = bytes.isEmpty
     call.payloadHash = hash
     if session.hasChecksums, parameters.checksum != UploadParameters.Checksum.none {
-      call.headers.append(HeaderField(name: "x-amz-checksum-crc32c", value: sums.crc32c))
+      call.headers.append(HeaderField(name: Self.checksumField, value: sums.crc32c))
     }
     return (call, sums)
   }
@@ -223,7 +244,7 @@ struct S3Target: UploadTarget {
     of segment: UploadSegment, _ head: CurlHead, _ bytes: ArraySlice<UInt8>, _ sums: PartSums
   ) async throws -> UploadReceipt {
     guard let etag = head["etag"] else { throw TaskFailure.badResponse("a part has no ETag", url: location) }
-    let echoed = head["x-amz-checksum-crc32c"]
+    let echoed = head[Self.checksumField]
     let proof =
       if echoed == nil {
         try await client.computing { PartSums(bytes, needsMD5: true).proof(etag: etag, crc32c: nil) }
@@ -243,7 +264,7 @@ struct S3Target: UploadTarget {
       try await checkDestination(upload, beforeJoining: true)
       object = try await complete(upload, uploadID, session, receipts)
     } else {
-      object = try await made(upload, receipts)
+      object = try await made(upload, session, receipts)
     }
     if object.owner != nil, !upload.mayHaveMade(object) {
       throw TaskFailure(
@@ -259,7 +280,9 @@ struct S3Target: UploadTarget {
   }
 
   /// The object that one request has made.
-  private func made(_ upload: UploadOrder, _ receipts: [UploadReceipt]) async throws -> UploadedObject {
+  private func made(
+    _ upload: UploadOrder, _ session: Session, _ receipts: [UploadReceipt]
+  ) async throws -> UploadedObject {
     guard let receipt = receipts.first else {
       throw TaskFailure.badResponse("the object is not there after its upload", url: location)
     }
@@ -276,7 +299,12 @@ struct S3Target: UploadTarget {
       return Self.unseen(receipt.object)
     case .found(let there): return there
     case .forbidden: return receipt.object
-    case .absent: return Self.unseen(receipt.object)
+    // The document that answers a copy is the store's own word.
+    case .absent where session.copies: return Self.unseen(receipt.object)
+    case .absent:
+      S3Conditions.forget(.ignored, of: try await client.store().name)
+      throw TaskFailure.badResponse(
+        "the store has confirmed the object without a proof that it has it, and does not show it", url: location)
     }
   }
 
@@ -290,6 +318,30 @@ struct S3Target: UploadTarget {
   }
 
   // MARK: Requests
+
+  /// Sends a request that brings bytes. One that the store may have refused for its checksum is sent once more without it,
+  /// and so are all others if it passes then.
+  func sendBytes(_ call: S3Client.Call) async throws -> CurlAnswer {
+    var call = call
+    if hasRefusedChecksum.withLock({ $0 }) { call.headers.removeAll { $0.name == Self.checksumField } }
+    do {
+      return try await stored(call)
+    } catch let error as S3Error where error.mayRefuseChecksum {
+      guard call.headers.contains(where: { $0.name == Self.checksumField }) else { throw error }
+      call.headers.removeAll { $0.name == Self.checksumField }
+      let answer = try await stored(call)
+      hasRefusedChecksum.withLock { $0 = true }
+      return answer
+    }
+  }
+
+  /// The answer to a request that brings bytes. An error inside a success is that error.
+  private func stored(_ call: S3Client.Call) async throws -> CurlAnswer {
+    let answer = try await client.send(call)
+    let error = S3Error(answer.head, body: answer.body)
+    if error.code != nil { throw error }
+    return answer
+  }
 
   /// The failure of a request about an open upload. A gateway's 404 says nothing of the upload.
   func failure(_ error: S3Error) -> TaskFailure {
@@ -321,8 +373,10 @@ struct S3Target: UploadTarget {
       if let marker { query.append("part-number-marker", "\(marker)") }
       let page = try await client.document(
         S3PartList.self, S3Client.Call(method: .get, key: key, query: query))
-      parts += page.parts
-      marker = page.nextMarker
+      // A store that does not look at the marker begins again.
+      let more = page.parts.filter { $0.number > marker ?? 0 }
+      parts += more
+      marker = more.isEmpty ? nil : page.nextMarker
     } while marker != nil && parts.count <= Self.mostParts
     return parts
   }
