@@ -207,7 +207,7 @@ import Testing
     }
     #expect(try await fleet.run(["migrate", "--new-volume", "other"]).status == .exited(2))
 
-    let volume = UniqueID.make()
+    let volume = UniqueID.random()
     try await fleet.pool.withConnection {
       _ = try await $0.script(
         """
