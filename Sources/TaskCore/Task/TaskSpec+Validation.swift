@@ -195,10 +195,6 @@ extension TaskSpec {
       guard (1...100).contains(name.utf8.count), name.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
         throw InvalidTask("labels", "a label's name must be 1 to 100 bytes without spaces")
       }
-      // Filters are NAME=VALUE.
-      guard !name.utf8.contains(UInt8(ascii: "=")) else {
-        throw InvalidTask("labels", "a label's name must not contain \"=\": \"\(name)\"")
-      }
       guard value.utf8.count <= 4096, !value.utf8.contains(0) else {
         throw InvalidTask("labels", "the value of a label is longer than 4096 bytes or contains NUL")
       }
