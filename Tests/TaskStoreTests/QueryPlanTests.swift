@@ -109,7 +109,7 @@ import Testing
         _ = try await pool.query("update lane set head = 15001")
         for call in [
           "waiting_needs()", "find_tasks(array['queued'], most => 10)",
-          "find_tasks(array['queued'], array['default'], most => 10)",
+          "find_tasks(array['queued'], array['default'], most => 10)", "demand(1, 1000)",
         ] {
           #expect(try await pool.buffers("select * from \(call)") < 60, "\(call)")
         }
@@ -205,6 +205,7 @@ import Testing
   private static let calls =
     [
       "begin_apply(false, ids)", "claim_tasks((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
+      "demand((select id from worker), 10)",
       "control(new_ids, ids, \(ten("'pause'::text")), \(ten("0::smallint")))",
       """
       submit('{0}', '{default}', '{noop}', '{example.com}', '{""}', new_ids, \(ten("1")), \(ten("0::smallint")),

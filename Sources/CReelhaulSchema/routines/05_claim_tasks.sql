@@ -340,3 +340,24 @@ begin
       join task t on t.id = any(array[u.id])
       left join checkpoint c on c.task_id = any(array[u.id]);
 end $$;
+
+-- What a claim of a worker may find: how many tasks are ready, of any kind, counted up to `most`; how many run; and how
+-- many workers can run whatever this one can, which is one of them. No row if no lane is on. A lane that is on may be
+-- empty: only a claim can switch it off. Runs outside the gate.
+create function demand(asking int, most int) returns table (ready int, running int, workers int)
+language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+#variable_conflict use_column
+begin
+  return query
+    select (select count(*)::int
+              from (select from lane l
+                     cross join lateral first_rows(l.id, l.head, most) f
+                     cross join lateral unnest(f.rows) u(tuple)
+                     where l.ready limit most) counted),
+           (select used from bucket where id = 1),
+           (select count(*)::int
+              from worker me
+              join worker o on o.kinds @> me.kinds and o.volume_names @> me.volume_names
+             where me.id = asking and not o.dead and not o.draining and o.lease_until > now())
+     where exists (select from lane l where l.ready);
+end $$;

@@ -109,8 +109,8 @@ begin
         from unnest(publishers) u(id)
         join task t on t.id = any(array[u.id])
        cross join lateral (
-              select epoch, bytes_done, bytes_total from checkpoint
-               where task_id = u.id and stage = 'publishing' offset 0) c
+         select epoch, bytes_done, bytes_total from checkpoint
+          where task_id = u.id and stage = 'publishing' offset 0) c
        where r.task_id = any(array[u.id]) and r.phase = 'running' and r.epoch = c.epoch
       returning r.task_id, r.sequence)
     select array_agg(task_id), array_agg(b.sequence) into begun, numbers from begun b;

@@ -2,7 +2,8 @@ import Glibc
 
 /// Standard input, output and error. They are shared with other programs, which may have made them non-blocking.
 package enum StandardStream {
-  /// Waits as a blocking call would, after one that failed with EAGAIN. `events` is `POLLIN` or `POLLOUT`.
+  /// Waits as a blocking call would, after one that failed with EAGAIN. `events` is `POLLIN` or `POLLOUT`. Returns false if
+  /// so many milliseconds were over, or a signal came, before the call can go on.
   @discardableResult
   package static func wait(for events: Int32, at descriptor: Int32, milliseconds: Int32 = -1) -> Bool {
     var poll = pollfd(fd: descriptor, events: Int16(events), revents: 0)

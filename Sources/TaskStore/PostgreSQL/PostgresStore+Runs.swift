@@ -40,9 +40,7 @@ extension PostgresStore {
       return try found.decode { columns in
         let (ready, running, workers) = (try columns["ready"], try columns["running"], try columns["workers"])
         return { row in
-          Demand(
-            ready: Int(try row.int32(ready)), running: Int(try row.int32(running)),
-            workers: Int(try row.int32(workers)))
+          Demand(ready: try row.int(ready), running: try row.int(running), workers: try row.int(workers))
         }
       }.first
     }

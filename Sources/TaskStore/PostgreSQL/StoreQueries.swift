@@ -64,25 +64,8 @@ enum StoreQueries {
   /// first time.
   static let claim = PostgresStatement("select task_id, spec from claim_tasks($1, $2, $3)", writes: true)
 
-  /// $1: worker; $2: up to how many ready tasks are counted. No row if no lane is on. A lane that is on may be empty:
-  /// only a claim can switch it off.
-  static let demand = PostgresStatement(
-    """
-    select (select count(*)::int
-              from (select
-                      from lane l
-                     cross join lateral (
-                       (select from ready w where w.lane_id = l.id and w.pos < 0 limit $2)
-                       union all
-                       (select from ready w where w.lane_id = l.id and w.pos >= l.head limit $2)) r
-                     where l.ready limit $2) counted) ready,
-           (select used from bucket where id = 1) running,
-           (select count(*)::int
-              from worker me
-              join worker o on o.kinds @> me.kinds and o.volume_names @> me.volume_names
-             where me.id = $1 and not o.dead and not o.draining and o.lease_until > now()) workers
-     where exists (select from lane where ready)
-    """)
+  /// $1: worker; $2: up to how many ready tasks are counted. No row if a claim would find nothing.
+  static let demand = PostgresStatement("select ready, running, workers from demand($1, $2)")
 
   /// $1: the ids of the other tasks that were just claimed.
   static let claimed = PostgresStatement(

@@ -22,7 +22,8 @@ struct TaskWatch {
     self.isQuiet = isQuiet
   }
 
-  /// Follows `ids` until all meet the condition or are removed. `known` are documents that were seen before. Throws ``ExitCode/refused`` if the id of one that was not is that of a removed task.
+  /// Follows `ids` until all meet the condition or are removed. `known` are documents that were seen before. Throws
+  /// ``ExitCode/refused`` if the id of one that was not is that of a removed task.
   func run(
     _ ids: [UniqueID], known: [TaskDocument] = [], until isEnough: @Sendable (TaskDocument) -> Bool
   ) async throws -> NamedTasks {

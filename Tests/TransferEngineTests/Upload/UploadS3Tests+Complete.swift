@@ -9,21 +9,6 @@ import Testing
 
 /// The end of an upload.
 extension UploadS3Tests {
-  @Test("an upload that the store does not let go at once is given up nevertheless, and a refusal is heeded")
-  func givenUpLater() async throws {
-    var options = StoreOptions()
-    options.minimumPartSize = Int64(Self.part + 1)
-    for (fault, isGone) in [(StoreFault.status(500), true), (.closeBeforeReading, true), (.status(403), false)] {
-      try await upload(
-        options: options, script: { $0.operation == .abortUpload && $0.ordinal == 1 ? [fault] : [] }
-      ).run { harness, outcome in
-        #expect(outcome.failure?.code.rawValue == "s3_entity_too_small", "\(outcome)")
-        #expect(harness.store.uploads.isEmpty == isGone, "\(fault)")
-        #expect(harness.store.exchanges(.abortUpload).count == (isGone ? 2 : 1), "\(fault)")
-      }
-    }
-  }
-
   @Test("an end whose answer is lost or damaged is found out by a look, and not repeated")
   func lostComplete() async throws {
     for fault in [StoreFault.closeAfterApplying, .cutHead, .truncatedXML] {
@@ -225,32 +210,6 @@ extension UploadS3Tests {
       #expect(outcome.object?.remark?.contains("taken away") == true)
       #expect(harness.store.exchanges(isCopy ? .copyObject : .putObject).count == 1)
       #expect(harness.store.objects["films/film.mp4"]?.bytes == bytes)
-    }
-  }
-
-  @Test(
-    "a small file is not taken for stored because of a success that proves nothing, and teaches nothing",
-    arguments: [
-      "<?xml version=\"1.0\"?><Error><Code>InternalError</Code></Error>", "<!DOCTYPE html><html>Welcome<br></html>", "",
-    ], [IfExists.fail, .replace])
-  func storedNothing(body: String, ifExists: IfExists) async throws {
-    try await UploadHarness.run { harness in
-      try harness.put(Self.bytes(Self.small))
-      // Without a page, what is in its place may have replaced it at once.
-      if ifExists == .replace, !body.isEmpty { harness.store.put("films/film.mp4", bytes: [1, 2, 3]) }
-      harness.store.script { request in
-        let lies = request.operation == .putObject && request.ordinal == 1
-        return lies ? [.status(200, headers: [("ETag", "\"abc\"")], body: body)] : []
-      }
-      let (spec, ledger) = (Self.spec { $0.ifExists = ifExists }, UploadRecordingLedger())
-      var outcome = await harness.run(spec, ledger: ledger)
-      if body.isEmpty {
-        #expect(outcome.failure?.class == .retry, "\(outcome)")
-        #expect(S3Conditions.of("\(harness.store.url())/films") == nil)
-        outcome = await harness.run(spec, from: ledger.last)
-      }
-      #expect(outcome.object?.verified == .crc32c && outcome.object?.remark == nil, "\(outcome)")
-      Self.expectThere(harness, Self.bytes(Self.small))
     }
   }
 
