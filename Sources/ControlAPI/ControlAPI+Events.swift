@@ -56,7 +56,9 @@ extension ControlAPI {
     guard let id = filter.tasks.first, filter.tasks.count == 1 else {
       throw HTTPError(400, "\"from=start\" needs one task in \"task\"")
     }
-    let created = try await store.task(id)?.createdAt.microseconds ?? Int64(id.high >> 16) * 1000
+    // No worker has read it yet, or it was removed: then the time in its id, if that is one.
+    let now = Clocks.realtimeMicroseconds()
+    let created = try await store.task(id)?.createdAt.microseconds ?? min(Int64(id.high >> 16) * 1000, now)
     return .task(id, submittedAt: created / 1000)
   }
 }

@@ -66,35 +66,43 @@ extension MemoryState {
     wakeHooks(task)
   }
 
-  /// Whether it got another URL while a worker tried the former one: the failure says nothing of the other.
-  private mutating func isForAnotherURL(_ task: UniqueID, _ sequence: Int) -> Bool {
-    guard let index = index(task, sequence), hooks[index].delivery.attempt == 0 else { return false }
+  /// The delivery of which a failure tells something. Not one that is over, and not one that got another URL while a worker
+  /// tried the former one.
+  private mutating func tried(_ task: UniqueID, _ sequence: Int) -> Int? {
+    guard let index = index(task, sequence), hooks[index].isOpen else { return nil }
     hooks[index].claimedUntil = nil
-    return true
+    return hooks[index].delivery.attempt > 0 ? index : nil
   }
 
   mutating func postponeHook(_ task: UniqueID, _ sequence: Int, after delay: Duration, error: String) {
-    if isForAnotherURL(task, sequence) { return }
+    guard let first = tried(task, sequence) else { return }
+    hooks[first].delivery.error = error
     for index in hooks.indices {
       let event = hooks[index].delivery.event
       guard event.taskID == task, event.sequence >= sequence, hooks[index].isOpen else { continue }
       hooks[index].delivery.runAt = now.advanced(by: delay)
-      guard event.sequence == sequence else { continue }
-      hooks[index].claimedUntil = nil
-      hooks[index].delivery.error = error
     }
   }
 
-  mutating func giveUpHook(_ task: UniqueID, _ sequence: Int, error: String) {
-    if isForAnotherURL(task, sequence) { return }
-    if let index = index(task, sequence), hooks[index].isOpen {
+  mutating func giveUpHook(_ task: UniqueID, _ sequence: Int, error: String) -> Int {
+    guard let first = tried(task, sequence) else { return 0 }
+    var late = [first]
+    let failed = hooks[first].delivery
+    let (threeDays, aWeek) = (now.advanced(bySeconds: -3 * 86_400), now.advanced(bySeconds: -7 * 86_400))
+    if failed.createdAt < threeDays {
+      late += hooks.indices.filter { index in
+        let hook = hooks[index]
+        let patience = hook.delivery.event.url == failed.event.url ? threeDays : aWeek
+        return index != first && hook.isOpen && hook.delivery.event.host == failed.event.host
+          && hook.delivery.createdAt < patience && hook.claimedUntil.map { $0 < now } ?? true
+      }
+    }
+    for index in late {
       hooks[index].delivery.gaveUpAt = now
       hooks[index].delivery.error = error
-      hooks[index].claimedUntil = nil
     }
     wakeHooks(task)
-    let old = now.advanced(bySeconds: -7 * 86_400)
-    hooks.removeAll { $0.delivery.gaveUpAt.map { $0 < old } ?? false }
+    return late.count
   }
 
   mutating func setQueueHook(_ queue: String, to url: String?) {
@@ -160,7 +168,7 @@ extension MemoryStore {
     transaction { $0.postponeHook(task, sequence, after: delay, error: error) }
   }
 
-  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
+  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {
     transaction { $0.giveUpHook(task, sequence, error: error) }
   }
 

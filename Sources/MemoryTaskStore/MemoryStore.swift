@@ -211,6 +211,16 @@ extension MemoryStore {
     transaction { state in for id in state.workers.keys { state.workers[id]?.isDraining = true } }
   }
 
+  /// Lets the deliveries of a task wait for so many days already.
+  package func ageHooks(of task: UniqueID, days: Int) {
+    transaction { state in
+      for index in state.hooks.indices where state.hooks[index].delivery.event.taskID == task {
+        let createdAt = state.hooks[index].delivery.createdAt
+        state.hooks[index].delivery.createdAt = createdAt.advanced(bySeconds: -days * 86_400)
+      }
+    }
+  }
+
   /// Makes a delayed task due now.
   package func makeDue(_ task: UniqueID) {
     transaction { state in

@@ -64,8 +64,16 @@ extension JSONReader {
     return value
   }
 
-  /// Consumes a value of any kind; its syntax is checked, its names may repeat.
+  /// Consumes a value of any kind; its syntax is checked, its names may repeat. It may nest to ``depthLimit`` by itself:
+  /// what is read in one document can be read in every other that carries it.
   package mutating func skip() throws(DecodingFailure) {
+    let outside = depth
+    depth = 0
+    defer { depth = outside }
+    try skipValue()
+  }
+
+  private mutating func skipValue() throws(DecodingFailure) {
     switch try begin() {
     case UInt8(ascii: "{"):
       try descend()
@@ -76,7 +84,7 @@ extension JSONReader {
           guard try peek() == UInt8(ascii: "\"") else { throw failure(.expected("a name in quotes")) }
           _ = try rawString()
           try colon()
-          try skip()
+          try skipValue()
         } while try another(before: UInt8(ascii: "}"))
       }
       depth -= 1
@@ -85,7 +93,7 @@ extension JSONReader {
       if try peek() == UInt8(ascii: "]") {
         position += 1
       } else {
-        repeat { try skip() } while try another(before: UInt8(ascii: "]"))
+        repeat { try skipValue() } while try another(before: UInt8(ascii: "]"))
       }
       depth -= 1
     case UInt8(ascii: "\""): _ = try rawString()
@@ -96,15 +104,11 @@ extension JSONReader {
   }
 
   /// Reads a value of any kind as its text, without the white space between tokens. Line breaks would end a line of JSON
-  /// lines, and two texts that differ only in white space are the same value. It may nest to ``depthLimit`` by itself: what
-  /// is read in one document can be read in every other that carries it.
+  /// lines, and two texts that differ only in white space are the same value. It may nest as deep as with ``skip()``.
   package mutating func raw() throws(DecodingFailure) -> [UInt8] {
     _ = try begin()
     let start = position
-    let outside = depth
-    depth = 0
     try skip()
-    depth = outside
     let text = bytes[start..<position]
     guard text.contains(where: { $0 <= 0x20 }) else { return Array(text) }
     var compact: [UInt8] = []

@@ -11,8 +11,10 @@ package final class CurlClient: @unchecked Sendable {
   private var multi: MultiHandle?
   private var running: [UnsafeMutableRawPointer: EasyHandle] = [:]
   private var isClosed = false
-  /// `host:port` of servers that speak only HTTP/2.
-  private var http2Servers: Set<String> = []
+  /// `host:port` of servers that speak only HTTP/2, and until when that is believed: a handshake may fail for another
+  /// reason, and most servers speak both.
+  private var http2Servers: [String: BootInstant] = [:]
+  private static let belief = Duration.seconds(600)
 
   package init(loop: EventLoop, options: CurlOptions) {
     self.loop = loop
@@ -67,7 +69,7 @@ package final class CurlClient: @unchecked Sendable {
       let multi = try openMulti()
       let easy = try EasyHandle(share: multi.share, sockets: multi.sockets, options: options)
       if !transfer.offersHTTP2, !http2Servers.isEmpty, let url = CurlURL(transfer.request.url) {
-        transfer.offersHTTP2 = http2Servers.contains(url.server)
+        transfer.offersHTTP2 = http2Servers[url.server].map { $0 > .now } ?? false
       }
       try easy.prepare(transfer.request, offersHTTP2: transfer.offersHTTP2)
       easy.transfer = transfer
@@ -107,9 +109,9 @@ package final class CurlClient: @unchecked Sendable {
 
   /// Remembers a server that refused HTTP/1.1, so that later requests offer HTTP/2 at once.
   private func remember(_ transfer: CurlTransfer) {
-    guard let url = CurlURL(transfer.request.url) else { return }
+    guard let url = CurlURL(transfer.request.url), http2Servers[url.server].map({ $0 <= .now }) ?? true else { return }
     if http2Servers.count == 1000 { http2Servers.removeAll() }
-    http2Servers.insert(url.server)
+    http2Servers[url.server] = .now + Self.belief
   }
 
   private func cancel(_ transfer: CurlTransfer) {

@@ -25,13 +25,21 @@ extension FleetClient {
   public func events(of id: UUID, from start: EventStart = .now) -> AsyncThrowingStream<FleetEvent, any Error> {
     Self.stream { yield in
       var hasEnded = false
+      var wasKnown = false
       try await follow([("task", id.uuidString.lowercased())], from: start) { change in
         switch change {
         case .connected:
-          hasEnded = try await known(id)?.state.isFinal ?? false
+          let task = try await known(id)
+          hasEnded = task?.state.isFinal ?? wasKnown
+          wasKnown = wasKnown || task != nil
           return true
-        case .quiet: return !hasEnded
+        case .quiet:
+          guard !hasEnded, wasKnown else { return !hasEnded }
+          // A token of some queues is not told of a removal: the document that tells the queue is gone.
+          hasEnded = try await known(id) == nil
+          return true
         case .event(let event, _):
+          wasKnown = true
           try await yield(event)
           // The document may be newer than the event.
           guard let task = event.task else { return false }
@@ -111,7 +119,11 @@ extension FleetClient {
           return true  // Kafka has it, and no worker has read it yet.
         }
         task = found
-      case .quiet: return true
+      case .quiet:
+        // A token of some queues is not told of a removal: the document that tells the queue is gone.
+        guard task != nil else { return true }
+        guard let found = try await known(id) else { throw Self.removed }
+        task = found
       case .event(let event, _):
         guard event.sequence >= task?.sequence ?? 0 else { return true }
         guard let next = event.task else { throw Self.removed }

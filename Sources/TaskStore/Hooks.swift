@@ -90,8 +90,9 @@ package protocol HookStore: Sendable {
   func finishHook(_ task: UniqueID, sequence: Int) async throws
   /// Lets it, and the later ones of its task, be claimed again after `delay`. `error` is kept for people to read.
   func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws
-  /// Nobody tries it again. It stays to be seen for a week, and the later ones of its task go on.
-  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws
+  /// Nobody tries it again. It stays to be seen for a week, and the later ones of its task go on. If it waited for three
+  /// days, others that waited so long for its URL, or seven days for its host, are given up as well. Returns how many are.
+  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int
   /// The first hundred that are not delivered, of one task.
   func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery]
   /// The URLs to which events of tasks without a URL of their own go, by queue.

@@ -147,8 +147,11 @@ package actor Worker {
       Service("sweep", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [sweeper] in
         await sweeper.run()
       },
-      Service("ingest", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) { [ingester] in
+      Service("ingest", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) {
+        [ingester, commands = parts.commands] in
         await ingester.run()
+        // Others read its share while the runs end.
+        commands.leave()
       },
     ]
   }

@@ -101,6 +101,16 @@ struct JSONReaderTests {
     #expect(problem(nested(32)) == nil)
     #expect(problem(nested(33)) == DecodingFailure(.tooDeep(limit: 32), offset: 32))
     #expect(problem(String(repeating: "[", count: 1_000_000))?.problem == .tooDeep(limit: 32))
+    // What is taken as one value is passed over within another document.
+    func problemInside(_ depth: Int) -> DecodingFailure? {
+      problem(Array(#"{"task":{"parameters":\#(nested(depth)),"a":1}}"#.utf8)) { reader throws(DecodingFailure) in
+        try reader.object { reader, _ throws(DecodingFailure) in
+          try reader.object { reader, _ throws(DecodingFailure) in try reader.skip() }
+        }
+      }
+    }
+    #expect(problemInside(32) == nil)
+    #expect(problemInside(33)?.problem == .tooDeep(limit: 32))
   }
 
   @Test("the lengths of the input and of strings are limited")

@@ -162,6 +162,22 @@ import Testing
     }
   }
 
+  @Test("one that the store refuses fails, and holds no other one up") func refused() async throws {
+    try await APIBench.run { bench in
+      var filter = OperationFilter()
+      filter.text = "\0"
+      let bad = try await bench.store.createOperation(
+        TaskOperation(
+          id: .make(), action: .resume, selection: .filter(filter),
+          createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds())))
+      _ = try await submit(1, bench)
+      let good = try await begin(#"{"action": "pause", "filter": {"host": ["a.example"]}}"#, bench)
+      let driver = driver(bench)
+      #expect(try await finish(bad.id, driver, bench).state == .failed)
+      #expect(try await finish(good, driver, bench).state == .done)
+    }
+  }
+
   @Test("tasks by their ids: each gets one command; unknown ones are refused") func named() async throws {
     try await APIBench.run { bench in
       let ids = try await submit(700, bench)
@@ -384,6 +400,7 @@ import Testing
         (422, "POST", "/v1/operations", #"{"action": "remove", "files": true, "filter": {"text": ""}}"#),
         (422, "POST", "/v1/operations?dry_run=true", #"{"action": "pause", "filter": {"queue": ["a"], "text": ""}}"#),
         (422, "POST", "/v1/operations", #"{"action": "pause", "ids": ["x"]}"#),
+        (422, "POST", "/v1/operations", #"{"action": "pause", "filter": {"text": "\u0000"}}"#),
         (400, "POST", "/v1/operations?dry_run=1", #"{"action": "pause", "filter": {}}"#),
         (404, "GET", "/v1/operations/\(UniqueID.make())", ""), (400, "GET", "/v1/operations/7", ""),
         (404, "POST", "/v1/operations/\(UniqueID.make())/cancel", "{}"),

@@ -6,13 +6,13 @@ import Testing
 @Suite struct CurlClientTests {
   /// An origin with `/file`, and a client that may reach it unless `permits` refuses.
   private func withClient(
-    size: Int64 = 1 << 20, permits: @escaping CurlOptions.AddressPredicate = { _ in true },
+    size: Int64 = 1 << 20, permits: @escaping CurlOptions.AddressPredicate = { _ in true }, idleConnections: Int = 64,
     _ body: (OriginServer, CurlClient) async throws -> Void
   ) async throws {
     let origin = try OriginServer()
     origin.serve("/file", OriginFile(seed: 7, size: size))
     let loop = EventLoop(name: "curl-test")
-    let client = CurlClient(loop: loop, options: CurlOptions(permits: permits))
+    let client = CurlClient(loop: loop, options: CurlOptions(permits: permits, idleConnections: idleConnections))
     let result = await Swift.Result.async { try await body(origin, client) }
     await client.close()
     loop.shutdown()
@@ -45,6 +45,25 @@ import Testing
         #expect(statistics.newConnections == (round == 0 ? 1 : 0))
       }
       #expect(origin.exchanges("/file").allSatisfy { $0.request["x-empty"] == "" })
+    }
+  }
+
+  @Test("connections that are in use take nothing from those that are kept")
+  func busyConnectionsAreNotIdle() async throws {
+    try await withClient(idleConnections: 1) { origin, client in
+      let gate = OriginGate()
+      origin.script("/file") { $0.range == nil ? [.hold(after: 1000, gate)] : [] }
+      let url = origin.url("/file")
+      let busy = (0..<3).map { _ in Task { await failure(of: CurlRequest(url: url), client) } }
+      try await eventually("three are in use") { origin.exchanges("/file").count == 3 }
+      for round in 0..<3 {
+        let request = CurlRequest(url: url, headers: [("Range", "bytes=10-19")])
+        let statistics = try await client.perform(request, handler: RecordingHandler())
+        #expect(statistics.newConnections == (round == 0 ? 1 : 0))
+      }
+      for task in busy { task.cancel() }
+      for task in busy { #expect(await task.value?.code == .canceled) }
+      gate.open()
     }
   }
 

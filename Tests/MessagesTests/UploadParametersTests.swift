@@ -58,7 +58,7 @@ import Testing
       (#"{"metadata":{"A":"1","a":"2"}}"#, "parameters.metadata: a appears twice"),
       (#"{"metadata":{"Reelhaul-Task":"1"}}"#, "parameters.metadata: names that begin with reelhaul-"),
       (
-        #"{"metadata":{"a":"\#(String(repeating: "x", count: 2048))"}}"#, "parameters.metadata: longer than 2048 bytes"
+        #"{"metadata":{"a":"\#(String(repeating: "x", count: 1920))"}}"#, "parameters.metadata: longer than 1920 bytes"
       ),
       (#"{"checksum":"none","checksum":"none"}"#, "parameters: the name \"checksum\" appears twice"),
     ])
@@ -69,6 +69,9 @@ import Testing
 
   @Test("metadata of a tus upload, which is sent encoded, has any characters")
   func metadataOfTus() throws {
+    let long = #"{"metadata":{"a":"\#(String(repeating: "x", count: 2048))"}}"#
+    let error = #expect(throws: InvalidTask.self) { try parameters(long, to: "tus+https://a/files") }
+    #expect(error?.description.hasPrefix("parameters.metadata: longer than 2048 bytes") == true)
     let read = try parameters(#"{"metadata":{"a":"ü"}}"#, to: "tus+https://a/files")
     #expect(read.metadata == ["a": "ü"])
   }
@@ -104,7 +107,9 @@ import Testing
 
   @Test("metadata of exactly the limit is taken")
   func takesTheLimit() throws {
-    _ = try parameters(#"{"metadata":{"a":"\#(String(repeating: "x", count: 2047))"}}"#)
+    for (place, limit) in [("s3://films/a", 1920), ("tus+https://a/files", 2048)] {
+      _ = try parameters(#"{"metadata":{"a":"\#(String(repeating: "x", count: limit - 1))"}}"#, to: place)
+    }
   }
 
   @Test(

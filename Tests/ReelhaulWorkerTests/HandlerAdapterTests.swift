@@ -255,6 +255,25 @@ import WorkerCore
     #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
   }
 
+  @Test("without a storage, the scratch directory of a crashed run is removed by the task's next run")
+  func scratchOfCrashedRun() async throws {
+    let (spec, other) = (try TaskSpec(Leaking.self, .init()), try TaskSpec(Leaking.self, .init()))
+    func scratch(_ spec: TaskSpec, _ epoch: Int) -> ScratchDirectory {
+      ScratchDirectory(Claim(spec: spec, epoch: epoch, attempt: 1, checkpoint: nil), roots: nil)
+    }
+    let crashed = try await scratch(spec, 1).path()
+    #expect(mkdir("\(crashed)/deep", 0o755) == 0)
+    let (stranger, newer) = (scratch(other, 1), scratch(spec, 3))
+    let kept = [try await stranger.path(), try await newer.path()]
+    #expect(access(crashed, F_OK) != 0)
+    // One that lost its task meanwhile removes nothing of its successor.
+    let late = scratch(spec, 2)
+    _ = try await late.path()
+    #expect(kept.allSatisfy { access($0, F_OK) == 0 })
+    for one in [stranger, newer, late] { await one.remove() }
+    #expect(kept.allSatisfy { access($0, F_OK) != 0 })
+  }
+
   @Test("what a handler left running gets no scratch directory after the end of the run")
   func scratchAfterEnd() async throws {
     let kept = Lock<TaskContext<Scripted<Int>.Checkpoint>?>(nil)

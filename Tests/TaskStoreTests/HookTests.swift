@@ -97,7 +97,7 @@ import Testing
       try await fixture.store.addHooks([Self.event(task, 1), Self.event(task, 2)])
       _ = try await Self.claim(fixture, worker)
       try await fixture.store.postponeHook(task, sequence: 1, after: .seconds(60), error: "away")
-      try await fixture.store.giveUpHook(task, sequence: 1, error: "gone")
+      #expect(try await fixture.store.giveUpHook(task, sequence: 1, error: "gone") == 1)
       #expect(try await Self.claim(fixture, worker) == ["\(task) 2"])
       let shown = try await fixture.store.undeliveredHooks(of: task)
       #expect(shown.map { $0.gaveUpAt != nil } == [true, false] && shown.first?.error == "gone")
@@ -105,6 +105,51 @@ import Testing
       try await fixture.store.addHooks([Self.event(task, 1)])
       try await fixture.store.finishHook(task, sequence: 2)
       #expect(try await Self.claim(fixture, worker) == [])
+    }
+  }
+
+  @Test("what waited for three days is given up with one of its URL that failed", arguments: StoreKind.allCases)
+  func giveUpMany(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      let worker = try await fixture.worker()
+      let (failed, late, next, young) = (UniqueID.random(), UniqueID.random(), UniqueID.random(), UniqueID.random())
+      let (claimed, elsewhere, forgotten) = (UniqueID.random(), UniqueID.random(), UniqueID.random())
+      let others = [elsewhere, forgotten].map { task in
+        var event = Self.event(task, 1)
+        event.url = "https://a.example/\(task)"
+        return event
+      }
+      try await store.addHooks([Self.event(failed, 1), Self.event(claimed, 1)])
+      #expect(try await Self.claim(fixture, worker).count == 2)
+      try await store.addHooks([late, next, young].map { Self.event($0, 1) } + others)
+      for task in [failed, claimed, late, elsewhere] { try await fixture.ageHooks(task, 4) }
+      try await fixture.ageHooks(next, 2)
+      try await fixture.ageHooks(forgotten, 8)
+      try await store.addHooks([Self.event(failed, 2), Self.event(late, 2)])
+
+      #expect(try await store.giveUpHook(failed, sequence: 1, error: "away for three days") == 3)
+      #expect(try await store.undeliveredHooks(of: late).map(\.error) == ["away for three days", nil])
+      let open = ["\(failed) 2", "\(late) 2", "\(next) 1", "\(young) 1", "\(elsewhere) 1"]
+      #expect(try await Self.claim(fixture, worker) == open.sorted())
+      // A young one takes none along.
+      try await store.postponeHook(elsewhere, sequence: 1, after: .zero, error: "away")
+      #expect(try await store.giveUpHook(young, sequence: 1, error: "gone") == 1)
+      #expect(try await Self.claim(fixture, worker) == ["\(elsewhere) 1"])
+    }
+  }
+
+  @Test("a failure that comes late, after another worker delivered, changes nothing", arguments: StoreKind.allCases)
+  func lateFailure(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let task = UniqueID.random()
+      try await fixture.store.addHooks([Self.event(task, 1), Self.event(task, 2)])
+      _ = try await Self.claim(fixture, worker)
+      try await fixture.store.finishHook(task, sequence: 1)
+      try await fixture.store.postponeHook(task, sequence: 1, after: .seconds(3600), error: "away")
+      #expect(try await fixture.store.giveUpHook(task, sequence: 1, error: "gone") == 0)
+      #expect(try await Self.claim(fixture, worker) == ["\(task) 2"])
     }
   }
 
@@ -147,7 +192,7 @@ import Testing
       try await store.addHooks(specs.flatMap { [Self.stale($0, 1), Self.stale($0, 2)] })
       #expect(try await Self.claim(fixture, worker) == specs.map { "\($0.id) 1" }.sorted())
       try await store.postponeHook(a.id, sequence: 1, after: .seconds(3600), error: "away")
-      try await store.giveUpHook(other.id, sequence: 1, error: "gone")
+      #expect(try await store.giveUpHook(other.id, sequence: 1, error: "gone") == 1)
 
       try await store.setQueueHook("a", to: Self.right)
       for spec in specs {
@@ -159,7 +204,7 @@ import Testing
       }
       // One is under way to the former URL, whose answer says nothing of the new one.
       #expect(try await Self.claim(fixture, worker) == ["\(a.id) 1", "\(other.id) 2"].sorted())
-      try await store.giveUpHook(removed.id, sequence: 1, error: "gone")
+      #expect(try await store.giveUpHook(removed.id, sequence: 1, error: "gone") == 0)
       #expect(try await Self.claim(fixture, worker) == ["\(removed.id) 1"])
       try await store.postponeHook(removed.id, sequence: 1, after: .seconds(3600), error: "away")
       #expect(try await store.undeliveredHooks(of: removed.id).map(\.error) == ["away", nil])
@@ -247,7 +292,7 @@ import Testing
       let waiting = try await fixture.store.waitingHooks().sorted { $0.host < $1.host }
       #expect(waiting.map(\.host) == ["a.example", "b.example"] && waiting.map(\.events) == [3, 1])
       #expect(waiting.map(\.error) == ["last", nil] && waiting.allSatisfy { $0.age >= .zero })
-      try await fixture.store.giveUpHook(second, sequence: 1, error: "gone")
+      #expect(try await fixture.store.giveUpHook(second, sequence: 1, error: "gone") == 1)
       let gauges = try await fixture.store.gauges()
       #expect(gauges.hooks == 3 && gauges.hookAge > .zero)
     }

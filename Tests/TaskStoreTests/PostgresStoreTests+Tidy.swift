@@ -113,6 +113,8 @@ extension PostgresStoreTests {
       try await store.tidy()
       #expect(
         try await known() == ["kind limited", "storage limited", "kind name-19", "storage name-19", "kind noop"])
+      let ids = try await pool.query("select max(id), max(id) filter (where scope <> 'free') from bucket")[0]
+      #expect(try ids.int32(0) == ids.int32(1), "a claim's arrays are as long")
       _ = try await store.apply(
         specs.prefix(3).map { .submit(TaskSpec(id: .random(), kind: $0.kind, source: $0.source)) })
       #expect(try await known().count == 9)

@@ -76,11 +76,7 @@ import Testing
     try await withPostgresStore { store, _ in
       let worker = try await store.register(.sample)
       let short = (0..<40).map { _ in TaskSpec.noop() }
-      let long = (0..<40).map { _ in
-        var spec = TaskSpec.noop()
-        for number in 0..<64 { spec.labels["label-\(number)"] = String(repeating: "x", count: 4096) }
-        return spec
-      }
+      let long = (0..<40).map { _ in Self.longTask() }
       _ = try await store.apply((short[..<20] + long + short[20...]).map { .submit($0) })
       let removed = [long[0], long[39], short[39]].map(\.id)
       _ = try await store.apply(removed.map { .control(.init(id: .random(), taskID: $0, action: .remove)) })
@@ -98,6 +94,28 @@ import Testing
       }
       #expect(sequences.count == 80)
       #expect(sequences.values.allSatisfy { $0 == [1, 2] })
+    }
+  }
+
+  private static func longTask() -> TaskSpec {
+    var spec = TaskSpec.noop()
+    for number in 0..<64 { spec.labels["label-\(number)"] = String(repeating: "x", count: 4096) }
+    return spec
+  }
+
+  @Test("a task that must be read only for its second event holds up nothing before large ones")
+  func firstTaskIsReadLate() async throws {
+    try await withPostgresStore { store, _ in
+      let long = (0..<13).map { _ in Self.longTask() }
+      _ = try await store.apply(long.map { .submit($0) })
+      while try await !store.takeEvents(limit: 100).isEmpty {}
+      let first = TaskSpec.noop()
+      let pauses = (long + [first]).map { Command.control(.init(id: .random(), taskID: $0.id, action: .pause)) }
+      _ = try await store.apply([.submit(first)] + pauses)
+      var events: [TaskEvent] = []
+      while case let next = try await store.takeEvents(limit: 100), !next.isEmpty { events += next }
+      #expect(events.count == 15 && events.first?.taskID == first.id && events.last?.taskID == first.id)
+      #expect(events.allSatisfy { $0.task?.spec.id == $0.taskID })
     }
   }
 

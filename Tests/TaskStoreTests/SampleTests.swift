@@ -24,6 +24,34 @@ import Testing
     }
   }
 
+  @Test("samples of a clock that was set back do not keep others out") func timeToCome() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.query(
+        "insert into fleet_sample select now() + interval '30 days', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0")
+      _ = try await store.sweep()
+      let rows = try await pool.query(
+        "select count(*), count(*) filter (where at > now()) from fleet_sample")
+      #expect(try rows[0].int64(0) == 1 && rows[0].int64(1) == 0)
+    }
+  }
+
+  @Test("given up events go after a week, a bounded number at a time") func givenUpHooks() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await pool.query(
+        """
+        insert into hook_delivery (task_id, sequence, url, host, type, event, run_at, error, gave_up_at)
+        select gen_random_uuid(), 1, 'https://a/', 'a', 'submitted', '{}', now(), 'away',
+               now() - make_interval(days => case when n > 7000 then 6 else 8 end)
+          from generate_series(1, 7001) n
+        """)
+      for left in [2001, 1] {
+        _ = try await pool.query("delete from fleet_sample")
+        _ = try await store.sweep()
+        #expect(try await pool.query("select count(*) from hook_delivery")[0].int64(0) == Int64(left))
+      }
+    }
+  }
+
   @Test("samples are thinned with their age, and those older than 14 days go") func thinning() async throws {
     try await withPostgresStore { store, pool in
       _ = try await pool.withConnection {

@@ -20,6 +20,8 @@ struct StoreFixture: Sendable {
   var expireLease: @Sendable (WorkerID) async throws -> Void
   /// Makes a delayed task due.
   var makeDue: @Sendable (UniqueID) async throws -> Void
+  /// Lets the deliveries of a task wait for so many days already.
+  var ageHooks: @Sendable (UniqueID, Int) async throws -> Void
 
   func worker(
     _ boot: UniqueID = .random(), kinds: [TaskKind] = [.noop, .download], volumes: [String] = ["default"]
@@ -63,7 +65,9 @@ func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) asy
   case .memory:
     let store = MemoryStore()
     try await body(
-      StoreFixture(store: store, expireLease: { store.expireLease(of: $0) }, makeDue: { store.makeDue($0) }))
+      StoreFixture(
+        store: store, expireLease: { store.expireLease(of: $0) }, makeDue: { store.makeDue($0) },
+        ageHooks: { store.ageHooks(of: $0, days: $1) }))
     #expect(try await store.audit() == [])
   case .postgres:
     try await withPostgresStore { store, pool in
@@ -77,6 +81,12 @@ func withStore(_ kind: StoreKind, _ body: @escaping @Sendable (StoreFixture) asy
           makeDue: { task in
             _ = try await pool.query(
               "update delayed set run_at = now() where task_id = $1", .uuid(task.high, task.low))
+          },
+          ageHooks: { task, days in
+            _ = try await pool.query(
+              """
+              update hook_delivery set created_at = created_at - make_interval(days => $2) where task_id = $1
+              """, .uuid(task.high, task.low), .int32(Int32(days)))
           }))
     }
   }

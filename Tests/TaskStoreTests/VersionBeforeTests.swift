@@ -55,7 +55,7 @@ import TransferEngine
       #expect(try row.text(6).contains(#""size":9000"#))
       #expect(try row.text(8) == "a.3")
       #expect(UniqueID(high: try row.uuid(7).high, low: try row.uuid(7).low) == .volume)
-      #expect(try row.int8multirange(9) == [0..<5000, 8192..<9000])
+      #expect(try row.text(9) == "{[0,5000),[8192,9000)}")
       #expect(try row.int64(10) == 77)
       #expect(try row.bytes(11) == Array(repeating: 0xAB, count: 32))
       #expect(try await Before.record(task.id, epoch: 3, [0..<9000], publishing: true, pool) == [true])
@@ -180,7 +180,7 @@ private enum Before {
     let statement = PostgresStatement(
       """
       select task_id, epoch, attempt, priority, spec,
-             generation, identity, volume, staging_name, done, tail_crc, publishing
+             generation, identity, volume, staging_name, done::text, tail_crc, publishing
         from claimed($1)
       """)
     return try await pool.query(statement, uuids(tasks))
@@ -189,12 +189,14 @@ private enum Before {
   static func record(
     _ task: UniqueID, epoch: Int32, _ done: [Range<Int64>], publishing: Bool = false, _ pool: PostgresPool
   ) async throws -> [Bool] {
-    let statement = PostgresStatement("select record_checkpoints($1, $2, $3, $4, $5, $6, $7, $8, $9)", writes: true)
+    let statement = PostgresStatement(
+      "select record_checkpoints($1, $2, $3, $4, $5, $6, array[$7::text::int8multirange], $8, $9)", writes: true)
+    let ranges = done.map { "[\($0.lowerBound),\($0.upperBound))" }.joined(separator: ",")
     let identity = #"{"finalURL":"https://example.com/a","size":9000,"etag":"\"v\""}"#
     return try await flags(
       pool.query(
         statement, uuids([task]), .int32Array([epoch]), .int32Array([3]), .jsonArray([Array(identity.utf8)]),
-        uuids([.volume]), .textArray(["a.3"]), .int8multirangeArray([done]), .int64Array([Int64?(77)]),
+        uuids([.volume]), .textArray(["a.3"]), .text("{\(ranges)}"), .int64Array([Int64?(77)]),
         .byteaArray([publishing ? Array(repeating: 0xAB, count: 32) : nil])))
   }
 

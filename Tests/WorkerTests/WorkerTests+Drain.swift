@@ -137,6 +137,29 @@ extension WorkerTests {
     #expect(try await bench.store.workers().isEmpty, "the lease is given up")
   }
 
+  @Test("a draining worker leaves its commands to others while its runs end")
+  func aDrainLeavesItsCommandsFirst() async throws {
+    let bench = try WorkerBench {
+      $0.watchdog = Watchdog(patience: .seconds(600), grace: .seconds(600))
+      $0.drainLimit = .seconds(120)
+    }
+    let spec = download()
+    let isRunning = Lock(false)
+    let ending = Task {
+      try await bench.run {
+        bench.submit([spec])
+        try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
+        bench.handler.hang()
+        isRunning.withLock { $0 = bench.commands.isMember }
+      }
+    }
+    try await eventually("others may read them") { isRunning.withLock { $0 } && !bench.commands.isMember }
+    #expect(bench.handler.ledger(spec.id) != nil)
+    bench.handler.end(spec.id, with: .stopped)
+    #expect(try await ending.value == 0)
+    #expect(try await bench.state(spec.id) == .queued)
+  }
+
   @Test("the log of a drain that is cut short names the tasks that still run")
   func aDrainThatIsCutShortTellsWhatRuns() async throws {
     let directory = try TemporaryDirectory()

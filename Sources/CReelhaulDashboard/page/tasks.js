@@ -200,6 +200,8 @@ export function open(_, view) {
   }
 
   function drawRows() {
+    // An answer that comes late would go on with the search of a view that nobody sees.
+    if (isGone) return;
     const height = rowHeight(), { from, to } = range();
     body.style.height = `${rows.rows.length * height}px`;
     list.setAttribute("aria-rowcount", total() ?? -1);
@@ -316,6 +318,7 @@ export function open(_, view) {
   // The stream tells the first hundred; others that are seen are asked for.
   timer = setInterval(() => { if (!document.hidden && rows.isRead && (rows.isUp || range().to > 100)) refreshSoon(0); else if (!document.hidden) drawRows(); }, 2000);
   view.onGone(() => {
+    isGone = true;
     remember();
     clearInterval(timer);
     clearTimeout(searching);

@@ -258,7 +258,7 @@ begin
         if few and room[l.host_id] <= 0 then
           hosts := array_remove(hosts, l.host_id);
         end if;
-        if e >= 50 and l.first_pos >= 0 and l.head_at < now() - interval '0.1 s' then
+        if e >= 50 and l.first_pos >= 0 and l.head_at not between now() - interval '0.1 s' and now() then
           update lane set head = least(l.first_pos, horizon), head_at = now()
            where id = (select id from lane where id = l.id for no key update skip locked);
         end if;

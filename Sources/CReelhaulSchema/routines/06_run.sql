@@ -42,7 +42,11 @@ end $$;
 
 -- Sets the storages that a worker can use from now on. Claims follow it.
 create function announce(worker_id int, its_volume_names text[], its_volume_ids uuid[]) returns void language sql as $$
-  update worker set volume_names = its_volume_names, volume_ids = its_volume_ids where id = worker_id and not dead
+  -- What was told of their space has the places of the former names.
+  update worker
+     set volume_names = its_volume_names, volume_ids = its_volume_ids,
+         volume_free = null, volume_promised = null, volume_total = null
+   where id = worker_id and not dead
 $$;
 
 -- Gives up a lease. The sweep requeues the tasks that the worker still runs.

@@ -76,6 +76,8 @@ begin
     delete from queue where id = any(freed);
     update bucket set scope = 'free', name = id::text where id = any(freed);
   end if;
+  -- A claim has an array with a place for each id up to the highest.
+  delete from bucket where scope = 'free' and id > (select max(id) from bucket where scope <> 'free');
 end $$;
 
 -- Requeues the tasks of workers whose lease is over, moves delayed tasks whose time has come to `ready`, and goes on with

@@ -141,12 +141,13 @@ end $$;
 
 -- Adds the sample of this slot of 10 seconds, unless it is there. Every 10 minutes, what is older than a day is thinned to
 -- a sample a minute, and what is older than three days to one in 10 minutes. 14 days are kept. With each sample, some
--- removed tasks are forgotten.
+-- removed tasks and given up events are forgotten. Samples of a time to come are from before the clock was set back.
 create function take_sample() returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   slot timestamptz := date_bin('10 s', now(), 'epoch');
 begin
+  delete from fleet_sample where at > slot + interval '1 min';
   if exists (select from fleet_sample where at >= slot) then
     return;
   end if;
@@ -170,6 +171,7 @@ begin
       on conflict do nothing;
 
   perform forget_removed();
+  perform forget_hooks();
   if date_bin('10 min', slot, 'epoch') = slot then
     perform thin_samples(slot);
   end if;

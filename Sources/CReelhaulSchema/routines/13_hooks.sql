@@ -75,24 +75,27 @@ begin
   perform wake_hooks(id);
 end $$;
 
--- Whether the delivery got another URL while a worker tried the former one: the failure says nothing of the other, which
--- may be tried now.
-create function is_for_another_url(id uuid, number int) returns boolean
+-- Whether a failure tells something of the delivery, which is then locked. Not if it is over, and not if it got another
+-- URL while a worker tried the former one: then it may be tried at once.
+create function is_of_this_try(id uuid, number int) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  tries int;
 begin
   -- A claimed delivery has an attempt, unless that began anew.
-  if 0 = (select attempt from hook_delivery where task_id = id and sequence = number for update) then
+  select attempt into tries
+    from hook_delivery where task_id = id and sequence = number and gave_up_at is null for update;
+  if tries = 0 then
     update hook_delivery set claimed_until = '-infinity' where task_id = id and sequence = number;
-    return true;
   end if;
-  return false;
+  return coalesce(tries > 0, false);
 end $$;
 
 -- The later deliveries of the task wait, too.
 create function postpone_hook(id uuid, number int, delay_microseconds bigint, reason text) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
-  if is_for_another_url(id, number) then return; end if;
+  if not is_of_this_try(id, number) then return; end if;
   update hook_delivery
      set run_at = now() + make_interval(secs => delay_microseconds / 1e6),
          claimed_until = case when sequence = number then '-infinity' else claimed_until end,
@@ -100,15 +103,42 @@ begin
    where task_id = id and sequence >= number and gave_up_at is null;
 end $$;
 
-create function give_up_hook(id uuid, number int, reason text) returns void
+-- Returns how many deliveries were given up. After three days, that is not this one alone: a receiver that takes long to
+-- fail is tried less often than events come, and those that nobody tries would never end: those for its URL as well, and
+-- those for its host after seven days, because each task may have a URL of its own.
+create function give_up_hook(id uuid, number int, reason text) returns int
 language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  given hook_delivery;
+  others int = 0;
 begin
-  if is_for_another_url(id, number) then return; end if;
+  if not is_of_this_try(id, number) then return 0; end if;
   update hook_delivery set gave_up_at = now(), claimed_until = '-infinity', error = reason
-   where task_id = id and sequence = number and gave_up_at is null;
+   where task_id = id and sequence = number returning * into given;
   perform wake_hooks(id);
-  delete from hook_delivery where gave_up_at < now() - interval '7 days';
+  if given.created_at < now() - interval '3 days' then
+    with longest as materialized (
+      select h.task_id, h.sequence from hook_delivery h
+       where h.host = given.host and h.gave_up_at is null order by h.run_at limit 1000)
+    update hook_delivery h set gave_up_at = now(), error = reason
+      from (select h.task_id, h.sequence
+              from longest l join hook_delivery h on h.task_id = l.task_id and h.sequence = l.sequence
+             where h.created_at < now() - case h.url when given.url then interval '3 days' else interval '7 days' end
+               and h.gave_up_at is null and is_over(h.claimed_until, 60) for update of h skip locked) late
+     where h.task_id = late.task_id and h.sequence = late.sequence;
+    get diagnostics others = row_count;
+  end if;
+  return 1 + others;
 end $$;
+
+-- What was given up stays to be seen for a week. There may be millions of them.
+create function forget_hooks() returns void
+language sql set plan_cache_mode = force_generic_plan as $$
+  delete from hook_delivery h
+   using (select task_id, sequence from hook_delivery where gave_up_at < now() - interval '7 days'
+           order by gave_up_at limit 5000 for update skip locked) old
+   where h.task_id = old.task_id and h.sequence = old.sequence
+$$;
 
 -- Sets the web hook of a queue, or ends it. What waits for the former URL goes to the new one, as if nobody had tried it,
 -- or is dropped. That may be very much: a call does 10,000 at most, and returns false if there may be more. Until a call

@@ -33,8 +33,12 @@ package enum SettingsFile {
     text.wholeMatch(of: /[A-Za-z0-9\/._-]+/) == nil ? quoted(text) : text
   }
 
+  /// `text` in single quotes.
   private static func quoted(_ text: String) -> String {
-    "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    var word = "'"
+    // Not by Characters: a quote with a combining mark is another one.
+    for scalar in text.unicodeScalars { word += scalar == "'" ? "'\\''" : String(scalar) }
+    return word + "'"
   }
 
   private typealias Text = Substring.UnicodeScalarView

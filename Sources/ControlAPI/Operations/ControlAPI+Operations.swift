@@ -117,6 +117,9 @@ extension ControlAPI {
       default: try reader.skip()
       }
     }
+    guard !TaskSpec.hasNUL(json: call.request.body) else {
+      throw HTTPError(422, "a filter contains \\u0000, which no task has", code: ProblemCode.invalidField.rawValue)
+    }
     let names = ControlAction.names.joined(separator: ", ")
     guard let name else { throw .missing("action", "one of \(names)") }
     guard ControlAction.names.contains(name) else {

@@ -59,17 +59,31 @@ package struct OperationDriver: Sendable {
     }
   }
 
-  /// One turn: a step of every operation that it has. Returns whether anything moved.
+  /// One turn: a step of every operation that it has. Returns whether anything moved. An operation that the store refuses
+  /// keeps no other one waiting; it fails if that is its own fault, because it would be refused for ever.
   package func turn() async throws -> Bool {
     var moved = false
+    var refusal: StoreError?
     for operation in try await operations() {
-      var hasMoved = false
-      for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
-        try Task.checkCancellation()
-        if hasMoved, case .giveUp = step { break }
-        if try await take(step, of: operation) { hasMoved = true }
+      do {
+        if try await move(operation) { moved = true }
+      } catch let error as StoreError where error.blamesItems(of: 1) {
+        try await store.finish(operation.id, id, error: "\(error)")
+        moved = true
+      } catch let error as StoreError where error.blamesItems(of: 2) {
+        refusal = refusal ?? error
       }
-      moved = moved || hasMoved
+    }
+    if let refusal, !moved { throw refusal }
+    return moved
+  }
+
+  private func move(_ operation: TaskOperation) async throws -> Bool {
+    var moved = false
+    for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
+      try Task.checkCancellation()
+      if moved, case .giveUp = step { break }
+      if try await take(step, of: operation) { moved = true }
     }
     return moved
   }

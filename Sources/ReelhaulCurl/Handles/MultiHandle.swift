@@ -14,6 +14,11 @@ final class MultiHandle: @unchecked Sendable {
   /// Counts libcurl's timer requests, so that an outdated request is ignored.
   private var timerWish = 0
   private var isClosed = false
+  private let idleConnections: Int
+  /// How many transfers it has.
+  private var count = 0 {
+    didSet { limitConnections() }
+  }
 
   /// `onFinish` receives an easy handle, which is already removed, and libcurl's result. Call it on the loop.
   init(
@@ -23,6 +28,7 @@ final class MultiHandle: @unchecked Sendable {
       throw CurlError(.outOfResources, isRetryable: true, message: "libcurl cannot be initialised")
     }
     self.loop = loop
+    self.idleConnections = idleConnections
     self.raw = raw
     self.share = share
     self.onFinish = onFinish
@@ -30,7 +36,7 @@ final class MultiHandle: @unchecked Sendable {
     rh_share_set(share, CURL_LOCK_DATA_DNS)
     rh_share_set(share, CURL_LOCK_DATA_SSL_SESSION)
     let context = Unmanaged.passUnretained(self).toOpaque()
-    rh_multi_set_long(raw, CURLMOPT_MAXCONNECTS, idleConnections)
+    limitConnections()
     rh_multi_set_long(raw, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     rh_multi_set_pointer(raw, CURLMOPT_SOCKETDATA, context)
     rh_multi_set_pointer(raw, CURLMOPT_TIMERDATA, context)
@@ -49,13 +55,23 @@ final class MultiHandle: @unchecked Sendable {
     Unmanaged<MultiHandle>.fromOpaque(context!).takeUnretainedValue()
   }
 
+  /// libcurl counts the connections that are in use as well: with a fixed limit, many transfers would keep none for the
+  /// next request.
+  private func limitConnections() {
+    rh_multi_set_long(raw, CURLMOPT_MAXCONNECTS, count + idleConnections)
+  }
+
   func add(_ easy: EasyHandle) throws(CurlError) {
     let result = curl_multi_add_handle(raw, easy.raw)
     guard result == CURLM_OK else { throw .multi(result) }
+    count += 1
   }
 
-  func remove(_ easy: EasyHandle) {
-    curl_multi_remove_handle(raw, easy.raw)
+  func remove(_ easy: EasyHandle) { remove(raw: easy.raw) }
+
+  private func remove(raw easy: UnsafeMutableRawPointer) {
+    curl_multi_remove_handle(raw, easy)
+    count -= 1
   }
 
   /// Continues a paused transfer. libcurl delivers the bytes that it kept within this call. Returns libcurl's result:
@@ -146,7 +162,7 @@ final class MultiHandle: @unchecked Sendable {
       else { continue }
       // Not for HTTP/2: there every frame names its request, and some frames belong to no request.
       if !handle.usedHTTP2 { sockets.rest(handle.keptSocket, hasSurplus: handle.hasSurplus) }
-      curl_multi_remove_handle(raw, easy)
+      remove(raw: easy)
       onFinish(easy, result)
     }
   }

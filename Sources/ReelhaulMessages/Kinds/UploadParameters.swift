@@ -27,6 +27,8 @@ package struct UploadParameters: Hashable, Sendable {
   private static let mostStored: Int64 = 5 << 30
   /// The most bytes of all names and values of ``metadata`` together.
   package static let metadataLimit = 2 << 10
+  /// How many of these an upload to S3 needs for what it says of itself.
+  private static let ownMetadata = 128
 
   /// Nil for PUT.
   package var method: Method?
@@ -238,8 +240,9 @@ extension UploadParameters {
       }
       guard names.insert(lowercased).inserted else { throw InvalidTask("parameters.metadata", "\(name) appears twice") }
     }
-    guard metadata.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= Self.metadataLimit else {
-      throw InvalidTask("parameters.metadata", "longer than \(Self.metadataLimit) bytes together")
+    let limit = Self.metadataLimit - (isHeader ? Self.ownMetadata : 0)
+    guard metadata.reduce(0, { $0 + $1.key.utf8.count + $1.value.utf8.count }) <= limit else {
+      throw InvalidTask("parameters.metadata", "longer than \(limit) bytes together")
     }
   }
 }

@@ -89,14 +89,6 @@ package struct PostgresCell {
     return overflows ? .max : sum
   }
 
-  package func int8multirange() throws(PostgresError) -> [Range<Int64>] {
-    guard type == .int8multirange else { throw mismatch("int8multirange") }
-    return try withBytes { bytes throws(PostgresError) in
-      var reader = PostgresReader(bytes)
-      return try reader.multirange()
-    }
-  }
-
   /// The elements of a one-dimensional array; nil for NULL.
   package func array() throws(PostgresError) -> [PostgresCell?] {
     try withBytes { bytes throws(PostgresError) in
@@ -139,7 +131,7 @@ package struct PostgresCell {
 
   private static func isNotText(_ type: PostgresType) -> Bool {
     switch type {
-    case .bool, .bytea, .int16, .int32, .int64, .float, .double, .uuid, .timestamptz, .int8multirange: true
+    case .bool, .bytea, .int16, .int32, .int64, .float, .double, .uuid, .timestamptz: true
     default: false
     }
   }

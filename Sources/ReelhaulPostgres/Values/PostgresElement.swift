@@ -104,37 +104,3 @@ package struct PostgresJSON: PostgresElement, Hashable, Sendable {
     buffer.append(utf8)
   }
 }
-
-/// `int8multirange`, from half-open ranges that are not empty.
-package struct PostgresMultirange: PostgresElement, Hashable, Sendable {
-  package var ranges: [Range<Int64>]
-
-  package init(_ ranges: [Range<Int64>]) {
-    self.ranges = ranges
-  }
-
-  package static var postgresType: PostgresType { .int8multirange }
-  package static var postgresArrayType: PostgresType { .int8multirangeArray }
-
-  /// Flags of a range's binary format: which bounds are inclusive or absent, and whether the range is empty.
-  enum Flag {
-    static let empty: UInt8 = 0x01
-    static let lowerInclusive: UInt8 = 0x02
-    static let upperInclusive: UInt8 = 0x04
-    static let infinite: UInt8 = 0x18
-  }
-
-  package func write(to buffer: inout PostgresBuffer) {
-    let ranges = ranges.filter { !$0.isEmpty }
-    buffer.append(Int32(ranges.count))
-    for range in ranges {
-      buffer.appendSized { buffer in
-        buffer.append(Flag.lowerInclusive)
-        buffer.append(Int32(8))
-        buffer.append(range.lowerBound)
-        buffer.append(Int32(8))
-        buffer.append(range.upperBound)
-      }
-    }
-  }
-}

@@ -41,9 +41,6 @@ package struct PostgresRow {
   }
   /// Microseconds since 1970.
   package func timestamp(_ column: PostgresColumn) throws(PostgresError) -> Int64 { try cell(column).timestamp() }
-  package func int8multirange(_ column: PostgresColumn) throws(PostgresError) -> [Range<Int64>] {
-    try cell(column).int8multirange()
-  }
   /// `try row.array(names) { try $0.int64() }`
   package func array<Element>(
     _ column: PostgresColumn, _ element: (PostgresCell) throws(PostgresError) -> Element

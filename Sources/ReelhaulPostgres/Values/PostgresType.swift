@@ -19,7 +19,6 @@ package struct PostgresType: Hashable, Sendable {
   package static let timestamptz = PostgresType(oid: 1184)
   package static let uuid = PostgresType(oid: 2950)
   package static let jsonb = PostgresType(oid: 3802)
-  package static let int8multirange = PostgresType(oid: 4536)
 
   package static let boolArray = PostgresType(oid: 1000)
   package static let byteaArray = PostgresType(oid: 1001)
@@ -31,5 +30,4 @@ package struct PostgresType: Hashable, Sendable {
   package static let timestamptzArray = PostgresType(oid: 1185)
   package static let jsonArray = PostgresType(oid: 199)
   package static let uuidArray = PostgresType(oid: 2951)
-  package static let int8multirangeArray = PostgresType(oid: 6157)
 }

@@ -79,9 +79,6 @@ extension PostgresValue {
   }
   /// `json`, from UTF-8.
   package static func json(_ utf8: [UInt8]?) -> PostgresValue { PostgresValue(utf8.map(PostgresJSON.init)) }
-  package static func int8multirange(_ ranges: [Range<Int64>]?) -> PostgresValue {
-    PostgresValue(ranges.map(PostgresMultirange.init))
-  }
 }
 
 // Arrays by the name of their type.
@@ -111,11 +108,5 @@ extension PostgresValue {
   }
   package static func jsonArray(_ utf8: some Collection<[UInt8]?>) -> PostgresValue {
     array(utf8.map { $0.map(PostgresJSON.init) })
-  }
-  package static func int8multirangeArray(_ values: some Collection<[Range<Int64>]>) -> PostgresValue {
-    array(values.map(PostgresMultirange.init))
-  }
-  package static func int8multirangeArray(_ values: some Collection<[Range<Int64>]?>) -> PostgresValue {
-    array(values.map { $0.map(PostgresMultirange.init) })
   }
 }

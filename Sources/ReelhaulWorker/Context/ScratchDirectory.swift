@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import ReelhaulTasks
 import TaskStore
@@ -41,7 +42,7 @@ struct ScratchDirectory: Sendable {
       do {
         switch place {
         case .volume(let root): path = try await root.withVolume { [name] in try $0.makeScratch(name) }
-        case .system: path = try TemporaryDirectory.make(prefix: "reelhaul-scratch-\(name)")
+        case .system: path = try Self.makeTemporary(name)
         }
       } catch let error as StorageError {
         throw TaskError.wait(error.message, for: .seconds(5), code: error.failure.code.rawValue)
@@ -51,6 +52,18 @@ struct ScratchDirectory: Sendable {
       made.withLock { $0 = path }
       return path
     }
+  }
+
+  private static let prefix = "reelhaul-scratch-"
+
+  /// Makes it among the system's temporary files, and removes those of the task's earlier runs, as ``Volume`` does.
+  private static func makeTemporary(_ name: ScratchName) throws(SystemError) -> String {
+    let base = TemporaryDirectory.base
+    for entry in try FileDescriptor.open(base, O_RDONLY | O_DIRECTORY).entries() where entry.hasPrefix(prefix) {
+      guard let other = ScratchName(String(entry.dropFirst(prefix.count).prefix { $0 != "." })) else { continue }
+      if other.task == name.task, other.epoch < name.epoch { removeTree("\(base)/\(entry)") }
+    }
+    return try TemporaryDirectory.make(prefix: "\(prefix)\(name)")
   }
 
   func remove() async {

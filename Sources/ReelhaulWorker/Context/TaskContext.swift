@@ -55,7 +55,8 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   public var stopReason: TaskStopReason? { run.stopReason }
 
   /// A directory for this run only, empty at first. If the worker has a storage, the directory is on its file system.
-  /// It is removed when the run ends. The directory of a crashed run is removed later.
+  /// It is removed when the run ends. That of a crashed run is removed later; without a storage, only by the next run of
+  /// the task that makes one on the same machine.
   ///
   /// Throws a ``TaskError`` that waits if the directory cannot be made, and ``OwnershipLostError`` after the run's end.
   public func scratch() async throws -> String {

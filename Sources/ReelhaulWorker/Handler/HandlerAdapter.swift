@@ -66,12 +66,20 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     let payload = try PayloadJSON.decode(cleanup.checkpoint)
     let names = payload.transfers.keys.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
     let destination = cleanup.spec.destination.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
-    try await roots?.cleanUp(
-      cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
-    guard let checkpoint = payload.checkpoint else { return }
-    try await handler.cleanUp(
-      cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint),
-      storage: TaskStorage(roots: roots))
+    // A staging file may be on a volume that is gone. What the handler has left elsewhere does not wait for it.
+    var failure: (any Error)?
+    do {
+      try await roots?.cleanUp(
+        cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
+    } catch {
+      failure = error
+    }
+    if let checkpoint = payload.checkpoint {
+      try await handler.cleanUp(
+        cleanup.spec.parameters(of: Handler.self), after: JSONValue.decode(Handler.Checkpoint.self, from: checkpoint),
+        storage: TaskStorage(roots: roots))
+    }
+    if let failure { throw failure }
   }
 
   private func execute(_ claim: Claim, _ ledger: RunLedger) async -> RunOutcome {

@@ -39,10 +39,14 @@ extension PostgresStore {
     }
   }
 
-  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
-    _ = try await call {
-      try await pool.query(
+  package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {
+    try await call {
+      let given = try await pool.query(
         HookQueries.giveUp, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)), .text(error))
+      return try given.decode { columns in
+        let count = try columns["count"]
+        return { row in try row.int(count) }
+      }.first ?? 0
     }
   }
 
@@ -109,7 +113,7 @@ private enum HookQueries {
   static let claim = PostgresStatement("select \(columns) from claim_hooks($1, $2, $3, $4)", writes: true)
   static let finish = PostgresStatement("select finish_hook($1, $2)", writes: true)
   static let postpone = PostgresStatement("select postpone_hook($1, $2, $3, $4)", writes: true)
-  static let giveUp = PostgresStatement("select give_up_hook($1, $2, $3)", writes: true)
+  static let giveUp = PostgresStatement("select give_up_hook($1, $2, $3) count", writes: true)
   static let undelivered = PostgresStatement(
     "select \(columns) from hook_delivery where task_id = $1 order by sequence limit 100")
   static let queues = PostgresStatement("select queue, url from queue_hook")

@@ -51,14 +51,26 @@ extension PostgresStore {
 
   /// The same ones, which tell what they wait for.
   private func waiting(_ operations: [TaskOperation]) async throws -> [TaskOperation] {
-    guard operations.contains(where: \.looksForTasks) else { return operations }
+    let looking = operations.filter(\.looksForTasks)
+    guard let newest = looking.map(\.createdAt).max() else { return operations }
+    let words = Set(looking.map { Self.word(for: $0.action) })
     let unfinished = try await call {
-      try await pool.query(StoreQueries.unfinishedOperations).decode(Self.readable)
+      try await pool.query(
+        StoreQueries.unfinishedOperations, .textArray(Array(words)), .timestamptz(newest.microseconds)
+      ).decode(Self.readable)
     }.compactMap(\.operation)
     return operations.map { operation in
       var operation = operation
       operation.waitsFor = unfinished.first(where: operation.waits(for:)).map { .init(id: $0.id, action: $0.action) }
       return operation
+    }
+  }
+
+  /// An action in one word, as ``StoreQueries/unfinishedOperations`` makes it of its columns.
+  private static func word(for action: ControlAction) -> String {
+    switch action {
+    case .prioritize(let number): "\(action.name) \(number) f"
+    default: "\(action.name) \(action == .remove(files: true) ? "t" : "f")"
     }
   }
 
@@ -74,10 +86,10 @@ extension PostgresStore {
     var unreadable: [UniqueID] = []
     var (idle, known) = (0, 0)
     // The oldest come first: more are taken, so that those of a newer program and those that wait keep no other ones from
-    // being driven.
+    // being driven. Twice as many, so that few looks are enough for many.
     repeat {
       known = idle
-      let most = limit + known
+      let most = limit + 2 * known
       let rows = try await call {
         try await pool.query(
           StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
@@ -269,8 +281,16 @@ extension StoreQueries {
   static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
   static let operations = PostgresStatement(
     "select \(operationColumns) from operation order by created_at desc, id desc limit $1")
+
+  /// Those for which operations with the actions $1, made until $2, may wait: each may name 10,000 tasks, and many have
+  /// one action.
   static let unfinishedOperations = PostgresStatement(
-    "select \(operationColumns) from operation where finished_at is null order by created_at, id")
+    """
+    select \(operationColumns) from operation
+     where finished_at is null and created_at <= $2
+       and exists (select from unnest($1::text[]) a(word) where a.word <> concat_ws(' ', action, priority, files))
+     order by created_at, id
+    """)
   static let cancelOperation = PostgresStatement(
     "update operation set state = 'canceled' where id = $1 and state = 'running'", writes: true)
   static let takeOperations = PostgresStatement(

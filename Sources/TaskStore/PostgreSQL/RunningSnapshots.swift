@@ -108,13 +108,14 @@ struct RunningSnapshots {
   private var young: [UniqueID: TaskSnapshot] = [:]
   private var old: [UniqueID: TaskSnapshot] = [:]
 
-  /// The tasks of the events in `rows`, each after its last event, and the tasks that must be read, with the numbers of
-  /// their last events.
+  /// The tasks of the events in `rows`, each after its last event, and the tasks that must be read, in the order of their
+  /// first events, with the numbers of their last ones.
   mutating func follow(_ rows: [OutboxRow]) -> (known: [UniqueID: TaskSnapshot], missing: [(id: UniqueID, event: Int)])
   {
     var known: [UniqueID: TaskSnapshot] = [:]
     var missing: [(id: UniqueID, event: Int)] = []
     var places: [UniqueID: Int] = [:]
+    var isInOrder = true
     known.reserveCapacity(rows.reduce(0) { $0 + $1.batch.events.count })
     for row in rows {
       for ((id, event), detail) in zip(row.batch.events, row.details) {
@@ -123,11 +124,19 @@ struct RunningSnapshots {
         } else if let next = row.snapshot(after: known[id] ?? take(id), event, detail) {
           known[id] = next
         } else {
-          known[id] = nil
+          // One that could be followed so far.
+          if known.removeValue(forKey: id) != nil { isInOrder = false }
           places[id] = missing.count
           missing.append((id, event))
         }
       }
+    }
+    if !isInOrder {
+      var first: [UniqueID: Int] = [:]
+      for (place, event) in rows.lazy.flatMap(\.batch.events).enumerated() where first[event.task] == nil {
+        first[event.task] = place
+      }
+      missing.sort { first[$0.id, default: 0] < first[$1.id, default: 0] }
     }
     keep(known.values)
     return (known, missing)

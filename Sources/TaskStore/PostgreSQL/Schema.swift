@@ -30,6 +30,7 @@ package enum Schema {
     2_288_676_787_084_240_567,
     4_756_949_546_930_241_635,
     7_097_273_083_511_749_362,
+    -6_029_446_947_634_453_419,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

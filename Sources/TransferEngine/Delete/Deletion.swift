@@ -121,6 +121,16 @@ package struct Deletion: Sendable {
     }
   }
 
+  /// Makes durable what an earlier call has deleted.
+  package func sync() throws(StorageError) {
+    try volume.check()
+    do throws(SystemError) {
+      try volume.directories.sync(parent())
+    } catch {
+      if error.errno != ENOENT { throw StorageError(error, storage: volume.name) }
+    }
+  }
+
   /// Deletes only the regular file that was verified, not a file that has taken its name since: moves the file to the
   /// name `aside`, compares it, and then removes it or moves it back. Returns true if the file was there and is gone,
   /// and the deletion is then durable. Returns false if the file was missing or the observer ended the call.

@@ -253,7 +253,11 @@ extension Download {
 
   /// Called after the last request: records the written bytes, so that the next run continues from there.
   private func wind(up end: DownloadMachine.End) async {
-    if publication?.isVerified != true { await staging.recordRest(generation: machine.generation) }
+    if case .failed(let failure) = end, failure.code == .digestMismatch {
+      await staging.discard()
+    } else if publication?.isVerified != true {
+      await staging.recordRest(generation: machine.generation)
+    }
     switch end {
     case .stopped: finish(.stopped)
     case .failed(let failure): finish(ledger.mayWrite ? .failed(failure) : .stopped)

@@ -14,6 +14,8 @@ struct HTTPLane: Sendable {
   let metrics: TransferMetrics
   /// Called now and then while a request waits for a connection.
   let pulse: @Sendable () -> Void
+  /// Called with a request that has got its connection, for which it may have waited long: a signature has a time.
+  var complete: @Sendable (inout CurlRequest) -> Void = { _ in }
 
   /// Sends `request` once it has a connection to `server` (host:port). Throws ``CurlError/canceled`` if the task is
   /// canceled meanwhile.
@@ -26,6 +28,7 @@ struct HTTPLane: Sendable {
     }
     let witness = HostWitness(request.body, handler) { hosts.served(server) }
     var request = request
+    complete(&request)
     if let body = request.body as? UploadBody { request.mayBegin = body.mayBegin }
     if request.body != nil { request.body = witness }
     let number = hosts.sent(to: server)

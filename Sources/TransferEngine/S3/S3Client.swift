@@ -65,8 +65,7 @@ final class S3Client: Sendable {
     while true {
       let credential = try await credential()
       let ahead = clockDifference
-      let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
-      let answer = try await lane.answer(try request(call, credential, at: now), limit: 8 << 20)
+      let answer = try await answer(call, credential, ahead: ahead)
       guard !answer.isSuccess else { return answer }
       let error = S3Error(answer.head, body: answer.body)
       if error.refreshesCredentials, refreshes {
@@ -78,7 +77,7 @@ final class S3Client: Sendable {
       } else if error.isElsewhere, moves, let region = error.region, region != credential.region {
         moves = false
         known.withLock { $0?.region = region }
-      } else if adjusts, let difference = error.clockDifference(from: now) {
+      } else if adjusts, let difference = error.clockDifference(from: Self.now + ahead) {
         adjusts = false
         clock.withLock { $0 = ahead + difference }
       } else if call.method == .head, error.status == 400, error.code == nil {
@@ -111,8 +110,7 @@ final class S3Client: Sendable {
   /// Learns the store's time from the head of an answer to a request that another client has sent.
   func learnTime(from head: CurlHead) {
     clock.withLock { ahead in
-      let now = Clocks.realtimeMicroseconds() / 1_000_000 + ahead
-      ahead += S3Error(head, body: []).clockDifference(from: now) ?? 0
+      ahead += S3Error(head, body: []).clockDifference(from: Self.now + ahead) ?? 0
     }
   }
 
@@ -153,7 +151,7 @@ final class S3Client: Sendable {
   func failure(_ error: S3Error, _ key: String?) -> TaskFailure {
     var error = error
     if let keys = known.withLock({ $0 }) { error.message = error.message.map(keys.hidden(in:)) }
-    return error.failure(place(key), now: Clocks.realtimeMicroseconds() / 1_000_000)
+    return error.failure(place(key), now: Self.now)
   }
 
   /// Computes something of a whole part, for which the loop must not wait.
@@ -215,25 +213,35 @@ final class S3Client: Sendable {
     return next
   }
 
-  private func request(_ call: Call, _ credential: S3Credential, at time: Int64) throws -> CurlRequest {
+  /// Sends one request, with a signature of the time at which it has got its connection.
+  ///
+  /// - Parameter ahead: the seconds by which the store's clock is ahead of this worker's.
+  private func answer(_ call: Call, _ credential: S3Credential, ahead: Int64) async throws -> CurlAnswer {
     let endpoint: S3Endpoint
     do throws(InvalidS3Location) {
       endpoint = try S3Endpoint(credential, bucket: bucket, key: call.key)
     } catch {
       throw TaskFailure(code: .destinationInvalid, message: "\(place(call.key)): \(error)", class: .fail)
     }
-    let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
-    let signed = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)
-    let fields = signer.fields(
-      for: signed, payloadHash: hash, credential: credential, at: time)
     var request = CurlRequest(
-      call.method, url: endpoint.url(call.query), headers: (call.headers + fields).map { ($0.name, $0.value) },
+      call.method, url: endpoint.url(call.query), headers: call.headers.map { ($0.name, $0.value) },
       lowSpeed: call.isSlow ? nil : .upload,
       deadline: call.isSlow ? .seconds(600) : nil)
     request.keepsPath = true
     request.isSentOnce = call.isSentOnce
     request.body = call.body?()
     if call.isChange { request.mayBegin = mayChange }
-    return request
+
+    let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
+    let unsigned = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)
+    var lane = lane
+    lane.complete = { [signer] request in
+      let fields = signer.fields(for: unsigned, payloadHash: hash, credential: credential, at: Self.now + ahead)
+      request.headers += fields.map { ($0.name, $0.value) }
+    }
+    return try await lane.answer(request, limit: 8 << 20)
   }
+
+  /// Seconds since 1970, by this worker's clock.
+  private static var now: Int64 { Clocks.realtimeMicroseconds() / 1_000_000 }
 }

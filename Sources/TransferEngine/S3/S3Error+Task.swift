@@ -21,12 +21,11 @@ extension S3Error {
 
   private var taskClass: TaskFailure.Class {
     if isSkewed { return .wait }
-    if isThrottling || refreshesCredentials { return .retry }
+    if isThrottling || refreshesCredentials || saysDamaged { return .retry }
     switch code {
     case "InternalError", "RequestTimeout", "RequestTimeoutException", "OperationAborted",
-      "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch",
-      "IncompleteBody", "TemporaryRedirect":
-      // What was damaged or cut short on the way can be sent again. A new bucket has its place only after some time.
+      "ConditionalRequestConflict", "IncompleteBody", "TemporaryRedirect":
+      // What was cut short on the way can be sent again. A new bucket has its place only after some time.
       return .retry
     // These come with status 200 too, where the status tells nothing.
     case "AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "NoSuchBucket", "EntityTooLarge",

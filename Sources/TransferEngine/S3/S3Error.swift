@@ -58,7 +58,12 @@ package struct S3Error: Error, Hashable, Sendable {
   }
 
   var mayRefuseChecksum: Bool {
-    mayRefuseField || status == 400 && message?.lowercased().contains("x-amz-checksum") == true
+    mayRefuseField || status == 400 && !saysDamaged && message?.lowercased().contains("x-amz-checksum") == true
+  }
+
+  /// Whether the bytes were not those that the request told of: they were damaged on the way, and can be sent again.
+  var saysDamaged: Bool {
+    ["BadDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"].contains(code)
   }
 
   /// Whether the store no longer has the multipart upload that it was asked about. A 404 that says nothing more may come

@@ -39,17 +39,24 @@ package struct UploadEngine: Sendable {
 
   /// Gives up what a checkpoint names, so that nothing is left of it at the destination.
   package func abort(_ spec: TaskSpec, from checkpoint: UploadCheckpoint) async throws {
+    // What one request makes leaves nothing, and needs no credential to be given up.
+    guard !checkpoint.plan.publishesAtOnce else { return }
     let parameters = try UploadParameters(stored: spec, refusingUnknownNames: false)
     // The source is not read, so its storage need not be here.
     let root = try anyRoot()
     let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
-    try await root.loop.task {
+    let task = root.loop.task {
       if let session = checkpoint.session {
         try await target.abort(session: session)
       } else if checkpoint.intendedAt > 0 {
         try await target.forget(checkpoint.plan, since: checkpoint.intendedAt)
       }
-    }.value
+    }
+    try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
   }
 
   /// The root on whose loop the upload runs, and what opens the source as it is now.

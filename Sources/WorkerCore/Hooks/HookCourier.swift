@@ -113,8 +113,7 @@ actor HookCourier {
           "task": .of(event.taskID), "event": .text(event.kind.rawValue), "host": .text(event.host),
           "error": .text(reason),
         ])
-      try await store.giveUpHook(event.taskID, sequence: event.sequence, error: reason)
-      metrics.gaveUpHook()
+      metrics.gaveUpHooks(try await store.giveUpHook(event.taskID, sequence: event.sequence, error: reason))
     }
   }
 

@@ -117,7 +117,7 @@ package final class WorkerMetrics: Sendable {
 
   func leaseLost(_ cause: LeaseEnd) { leasesLost.add(1, cause.rawValue) }
 
-  func gaveUpHook() { hooksGivenUp.add(1) }
+  func gaveUpHooks(_ count: Int) { hooksGivenUp.add(count) }
 
   /// Counts how long tasks were ready before their first start. Others that start are not known to have been ready
   /// since a certain time.

@@ -176,6 +176,8 @@ package actor LeaseKeeper {
       if isRemounted {
         try await store.announce(worker, volumes: volumes)
         announced = volumes
+        // The store has forgotten what it was told of the former ones.
+        (measured, measuresAt) = ([:], .now)
       }
       let sentAt = BootInstant.now
       let samples = await runner.renewalSamples(of: lease, now: sentAt)

@@ -129,8 +129,8 @@ private final class DeleteRun: Sendable {
     switch try await at(place, { try $0.look() }) {
     case .absent:
       guard let plan else { return succeeded(Deletion.Count(), wasAbsent: true) }
-      // The earlier run may have ended before its last change was durable.
-      guard try await at(place, { try $0.run() }) else { return .stopped }
+      // The earlier run may have ended before its last change was durable. What has the name since is not to be deleted.
+      try await at(place) { try $0.sync() }
       return succeeded(plan.total)
     case .special where isExact, .directory where isExact:
       throw StorageError(.destinationInvalid, "\(url) is not a regular file, and has no digest or size to compare")

@@ -17,7 +17,8 @@ package actor Sweeper {
   /// Whether more tasks may be due than the last sweep has woken.
   private var isBehind = false
   private var outage = Outage()
-  private var tidiesAt = BootInstant.now + pause
+  /// Soon after the start: a database that was restored has lanes that only this puts right.
+  private var tidiesAt = BootInstant.now + .seconds(60) * Double.random(in: 0...1)
 
   /// If a sweep of the store wakes so many tasks, more may be due: it takes 5,000 at most.
   private static let many = 1_000
@@ -26,6 +27,7 @@ package actor Sweeper {
 
   /// The time until the store is tidied again, by all workers together.
   private static var pause: Duration { .seconds(600) * Double.random(in: 0.5...1.5) }
+  private static let longestPause = Duration.seconds(900)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -64,6 +66,8 @@ package actor Sweeper {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
       if result.expired + result.due > 0 { await onReady() }
+      // There may have been more workers when that was chosen.
+      tidiesAt = min(tidiesAt, .now + Self.longestPause * Double(max(1, workers)))
       guard BootInstant.now >= tidiesAt else { return }
       tidiesAt = .now + Self.pause * Double(max(1, workers))
       try await store.tidy()

@@ -60,7 +60,10 @@ extension Subcommand {
         ], exits: ControlCommand.exits)
     ) { context in
       let action = try action(context.arguments)
-      if context.arguments[flag: .everything] { return try await OperationCommand(action, context).run() }
+      if context.arguments[flag: .everything] {
+        try context.arguments.refuse([.waitForEffect], "is for tasks that are named")
+        return try await OperationCommand(action, context).run()
+      }
       return try await ControlCommand(action, context).run()
     }
   }

@@ -1,6 +1,7 @@
 import CommandLineKit
 import ControlAPI
 import ReelhaulClient
+import ReelhaulCodec
 import ReelhaulSystem
 import TaskAdvice
 import TaskCore
@@ -94,6 +95,9 @@ struct OperationCommand {
     } catch  where work.isCancelled {
       throw CommandFailure(
         .failed, "interrupted before the operation \(operation.id) had ended", hint: sentence)
+    } catch {
+      context.note("The operation \(operation.id) has begun, and has not ended. \(sentence)")
+      throw error
     }
   }
 
@@ -131,6 +135,17 @@ extension OperationFilter {
     text = filter.text
     after = filter.createdAfter
     before = filter.createdBefore
+    // Every task without a remote server has the empty host.
+    guard !hosts.contains("") else {
+      throw UsageError("\(OptionSpec.atHost.spelling) must not be empty")
+    }
+    do throws(DecodingFailure) {
+      _ = try JSONReader.read(JSONWriter.write { write(to: &$0) }) { reader throws(DecodingFailure) in
+        try OperationFilter(from: &reader)
+      }
+    } catch {
+      throw UsageError("these options cannot be kept as an operation: \(error)")
+    }
   }
 }
 

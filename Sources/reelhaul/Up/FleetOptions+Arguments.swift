@@ -15,6 +15,7 @@ extension FleetOptions {
       throw UsageError(
         "the path of --data-dir must not contain a comma, which separates directories in settings: \(layout.root)")
     }
+    let telemetry = arguments.settings.values(withPrefix: "OTEL_").map { ("OTEL_" + $0.key, $0.value) }
     let settings = [
       "REELHAUL_CREDENTIALS": demo ? Demonstration.credentials(layout) : nil,
       // For the demo a short lease, because it kills a worker, and few tasks per worker, to spread the films over all
@@ -25,7 +26,7 @@ extension FleetOptions {
       "REELHAUL_LOG_LEVEL": arguments[.logLevel],
       // All workers are on this machine, where only one could have the port.
       "REELHAUL_METRICS_PORT": "0",
-    ].compactMapValues { $0 }
+    ].compactMapValues { $0 }.merging(telemetry) { $1 }
     let broker = try Self.broker(arguments[.broker] ?? "embedded", context.environment)
     try self.init(
       layout: layout,

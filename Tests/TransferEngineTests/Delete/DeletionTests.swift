@@ -77,9 +77,13 @@ import TransferEngine
       let first = disk.steps
       let isDoneAgain = try deletion.run()
       #expect(isDoneAgain)
+      // What has the name since stays.
+      try make("a/b")
+      try deletion.sync()
       return [first, disk.steps]
     }
-    #expect(steps.map { $0.count { $0 == .synced("a") } } == [1, 2])
+    #expect(steps.map { $0.count { $0 == .synced("a") } } == [1, 3])
+    #expect(exists("a/b"))
   }
 
   @Test("deleting a missing file succeeds", arguments: ["film.mp4", "a/film.mp4", "a/b/c/film.mp4"])

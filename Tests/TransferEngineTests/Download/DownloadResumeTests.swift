@@ -113,6 +113,9 @@ import Testing
       if endsThere {
         #expect(outcome.failure?.code == .http(404))
         #expect(ledger.last == nil)
+        let name = "\(harness.directory.path)/.reelhaul/staging/\(checkpoint.stagingName)"
+        let kept = try FileDescriptor.open(name, O_RDONLY).size()
+        #expect(kept == checkpoint.done.ranges.last?.upperBound, "and no room for the rest")
         harness.origin.script(DownloadHarness.path) { _ in [] }
         outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
       }

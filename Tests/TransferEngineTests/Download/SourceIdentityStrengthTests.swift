@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import TaskCore
 import Testing
 
@@ -22,6 +23,16 @@ private let strong = SourceIdentity(
     #expect(!identity.isStrong)
     identity.versionID = "1"
     #expect(identity.isStrong)
+  }
+
+  @Test("a field of an answer that is no text of ASCII is not kept, of any length")
+  func hostileFields() {
+    let hostile = String(repeating: "\u{1}", count: 60_000)
+    let names = ["date", "last-modified", "x-amz-version-id"]
+    let fields = names.map { CurlHead.Field(name: $0, value: hostile) } + [.init(name: "etag", value: "\"x\"")]
+    let identity = SourceIdentity(head: CurlHead(status: 206, fields: fields), url: "https://a/b", size: 10)
+    #expect(identity.etag == "\"x\"")
+    #expect(identity.date == nil && identity.lastModified == nil && identity.versionID == nil)
   }
 
   @Test(

@@ -76,6 +76,19 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("a page of a gateway does not end a copy that the store makes") func gatewayPage() async throws {
+    try await UploadHarness.run { harness in
+      harness.store.put("films/source.mp4", bytes: Self.all)
+      harness.store.script {
+        $0.operation == .uploadPartCopy && $0.ordinal == 2 ? [.status(404, body: "<html>not here</html>")] : []
+      }
+      let outcome = await harness.run(Self.copy())
+      #expect(outcome.failure == nil, "\(outcome)")
+      Self.expectThere(harness, Self.all)
+      #expect(harness.store.exchanges(.createUpload).count == 1 && harness.store.exchanges(.uploadPart).isEmpty)
+    }
+  }
+
   @Test("a clock that differs by hours is taken from the store that is copied from", arguments: [small, size])
   func skewOfSource(size: Int) async throws {
     try await UploadHarness.run { harness in

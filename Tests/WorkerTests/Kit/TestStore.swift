@@ -148,9 +148,9 @@ final class TestStore: TaskStore {
     try await inner.postponeHook(task, sequence: sequence, after: delay, error: error)
   }
 
-  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws {
+  func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {
     try reach()
-    try await inner.giveUpHook(task, sequence: sequence, error: error)
+    return try await inner.giveUpHook(task, sequence: sequence, error: error)
   }
 
   func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery] {

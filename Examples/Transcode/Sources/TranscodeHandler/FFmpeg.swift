@@ -17,11 +17,12 @@ enum FFmpeg {
     try await lines(of: "ffprobe", ["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path]) {
       seconds = Double($0) ?? seconds
     }
-    return seconds.map { Int64($0 * 1_000_000) }
+    // The file says it, and may say anything.
+    return seconds.flatMap { Int64(exactly: ($0 * 1_000_000).rounded()) }
   }
 
   /// Gives each line of a program's output to `onLine`. Throws a permanent ``TaskError`` where the program fails: the
-  /// same input would make it fail again.
+  /// same input would make it fail again. Where it cannot be started, another worker may have it.
   private static func lines(of program: String, _ arguments: [String], onLine: (String) -> Void) async throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -30,9 +31,9 @@ enum FFmpeg {
     process.standardInput = FileHandle.nullDevice
     let (output, errors) = (Pipe(), Pipe())
     (process.standardOutput, process.standardError) = (output, errors)
-    let (exit, exited) = AsyncStream.makeStream(of: Int32.self)
+    let (exit, exited) = AsyncStream.makeStream(of: (status: Int32, isKilled: Bool).self)
     process.terminationHandler = { process in
-      exited.yield(process.terminationStatus)
+      exited.yield((process.terminationStatus, process.terminationReason == .uncaughtSignal))
       exited.finish()
     }
     try await withCheckedThrowingContinuation { (started: CheckedContinuation<Void, any Error>) in
@@ -59,11 +60,17 @@ enum FFmpeg {
       }
       var message = Data()
       for await chunk in errorChunks { message += chunk }
-      let status = await exit.first { _ in true }
+      let end = await exit.first { _ in true } ?? (-1, false)
       try Task.checkCancellation()
-      guard status == 0 else {
-        let text = String(decoding: message.suffix(500), as: UTF8.self)
-        throw TaskError.permanent("\(program) ended with \(status ?? -1): \(text)", code: "\(program)_failed")
+      let text = String(decoding: message.suffix(500), as: UTF8.self)
+      switch end.status {
+      // By the system, where memory ends.
+      case _ where end.isKilled:
+        throw TaskError.retry("\(program) was killed by signal \(end.status): \(text)", code: "\(program)_killed")
+      case 0: break
+      case 126, 127:
+        throw TaskError.wait("\(program) is missing: \(text)", for: .seconds(60), code: "\(program)_missing")
+      default: throw TaskError.permanent("\(program) ended with \(end.status): \(text)", code: "\(program)_failed")
       }
     } onCancel: {
       // What it has written is thrown away, so it need not end in good order.

@@ -18,7 +18,7 @@ extension SourceIdentity {
     let version = value(of: "x-amz-version-id")
     self.init(
       finalURL: URLRedaction.redact(url), size: size, etag: tag, etagIsWeak: isWeak,
-      lastModified: value(of: "last-modified"), date: head["date"],
+      lastModified: value(of: "last-modified"), date: value(of: "date"),
       // S3 sends `null` for an object that is overwritten in place.
       versionID: version == "null" ? nil : version)
   }

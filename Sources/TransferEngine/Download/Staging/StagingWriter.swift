@@ -255,16 +255,28 @@ extension StagingWriter {
     guard ledger.mayWrite else { return root.metrics.wasted(staged.unrecorded, .lostLease) }
     if owner?.recordable(generation: staged.generation) != nil {
       if staged.unsynced > 0 { await sync(staged, file) }
-      // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
-      let end = staged.written.end
-      _ = await attempt { [ledger] () throws(StorageError) in
-        // Another owner may have adopted the file since, and written more.
-        if ledger.mayWrite { try file.truncate(to: end) }
-      }
     } else if generation == staged.generation || !staged.isRecorded {
       root.metrics.wasted(staged.written.count, .retry)
-      _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
+      return await remove(file)
     }
+    // The task may wait for a long time. Until then other tasks may use the space that is reserved for the rest.
+    let end = staged.written.end
+    _ = await attempt { [ledger] () throws(StorageError) in
+      // Another owner may have adopted the file since, and written more.
+      if ledger.mayWrite { try file.truncate(to: end) }
+    }
+  }
+
+  /// Removes the staging file of a run that has ended, because its bytes are not those that the task expects.
+  func discard() async {
+    await syncing.opened()
+    guard let staged, let file = staged.file, ledger.mayWrite else { return }
+    root.metrics.wasted(staged.written.count, .retry)
+    await remove(file)
+  }
+
+  private func remove(_ file: StagingFile) async {
+    _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
   }
 
   /// The run's failure for a storage error. If the disk is full, the task waits for room, unless the task alone fills

@@ -40,7 +40,7 @@ extension S3Target {
         throw UploadGone()
       default: break
       }
-      guard Self.refusesCopy(error) else { throw client.failure(error, key) }
+      guard Self.refusesCopy(error) else { throw failure(error) }
       // Another upload then takes the bytes from the worker.
       hasRefusedCopy.withLock { $0 = true }
       throw UploadGone()

@@ -172,6 +172,8 @@ struct S3Target: UploadTarget {
     } catch let error as S3Error {
       // An error inside a success comes from a store that had begun.
       if Self.isUntold(error.status) || error.status < 300 { isInDoubt.withLock { $0 = true } }
+      // The object that was to be replaced is gone: the place is free.
+      if upload.replaces != nil, error.code == "NoSuchKey" { throw UploadGone() }
       guard error.status == 412 else { throw client.failure(error, key) }
       // A 412 may come from this task's own object: of the try before, or of another version.
       let there = try await look()

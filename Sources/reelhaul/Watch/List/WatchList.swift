@@ -76,7 +76,8 @@ struct WatchList {
     (self.tasks, self.more) = (tasks, more)
     keepSelection(near: place)
     switch mode {
-    case .details(let id) where !has(id): mode = .list
+    // Keys are for the selected task.
+    case .details(let id) where id != selected: mode = .list
     case .confirming(let action, let id, let title) where !has(id):
       mode = .list
       message = "\(action.name) was not sent: \(title) has left the list."
