@@ -119,7 +119,7 @@ package final class MemoryStore: TaskStore {
     }
   }
 
-  package func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+  package func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
     transaction { $0.pendingEvents(limit: limit, excluding: Set(excluded)) }
   }
 

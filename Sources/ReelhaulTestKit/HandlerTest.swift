@@ -123,7 +123,7 @@ public actor HandlerTest<Handler: TaskHandler> {
   /// The events of the task so far.
   public var events: [TaskEvent.Kind] {
     get async throws {
-      try await store.pendingEvents(limit: .max, excluding: []).batches.map(\.kind)
+      try await store.pendingEvents(limit: .max, bytes: .max, excluding: []).batches.map(\.kind)
     }
   }
 

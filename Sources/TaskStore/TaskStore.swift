@@ -83,9 +83,9 @@ package protocol OutboxStore: Sendable {
   func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool
   /// The lowest and the highest row of the outbox; nil if it is empty.
   func pendingRows() async throws -> ClosedRange<Int64>?
-  /// Up to `limit` rows of the outbox, oldest first, except the `excluded` ones, with the tasks of their events. If the
-  /// tasks are large, it returns fewer events, so that they fit into memory.
-  func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents
+  /// Up to `limit` rows of the outbox, oldest first, except the `excluded` ones, with the tasks of their events: fewer
+  /// events if their specifications and outputs have more than `bytes` bytes, but at least one.
+  func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents
   /// Removes relayed rows.
   func discardEvents(_ rows: [Int64]) async throws
   /// Removes the events of `batch` if they are still the first ones of their row.

@@ -148,10 +148,10 @@ package actor Worker {
         await sweeper.run()
       },
       Service("ingest", start: .underLease, stop: .init(canceled: .stopIntake, awaited: .relay)) {
-        [ingester, commands = parts.commands] in
+        [ingester, keeper] in
         await ingester.run()
-        // Others read its share while the runs end.
-        commands.leave()
+        // While the runs end, others read them.
+        await keeper.leaveCommands()
       },
     ]
   }

@@ -135,7 +135,10 @@ import Testing
     let canceled = try await fleet.run(["operations", "cancel", String("\(begun.id)".suffix(8)), "--json"])
     #expect(canceled.status == .exited(0) && canceled.output.contains(#""state":"canceled""#), "\(canceled.output)")
     #expect(try await fleet.run(["operations", "cancel", "ffffffff"]).status == .exited(4))
-    for wrong in [["cancel"], ["cancel", "--queue", "a", "\(ids[0])"], ["cancel", "--all", "\(ids[0])"]] {
+    for wrong in [
+      ["cancel"], ["cancel", "--queue", "a", "\(ids[0])"], ["cancel", "--all", "\(ids[0])"],
+      ["cancel", "--all", "--wait"],
+    ] {
       #expect(try await fleet.run(wrong).status == .exited(2), "\(wrong)")
     }
 

@@ -47,6 +47,10 @@ import Testing
     for wrong in ["", "soon"] {
       #expect(throws: UsageError.self) { try OperationFilter(try arguments(["remove", "--all", "--before", wrong])) }
     }
+    let long = String(repeating: "a", count: 1100)
+    for wrong in [["--host", ""], ["--host", "a.example", "--host", ""], ["--text", long], ["--code", long + long]] {
+      #expect(throws: UsageError.self) { try OperationFilter(try arguments(["cancel", "--all"] + wrong)) }
+    }
     for option in ["--since", "--before"] {
       let context = Context(try arguments(["remove", option, "1d", "\(UniqueID(high: 1, low: 2))"]), environment: [:])
       let error = await #expect(throws: UsageError.self) { try await ControlCommand(.cancel, context).run() }

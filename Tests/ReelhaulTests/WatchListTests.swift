@@ -120,6 +120,15 @@ import Testing
     #expect(list.handle(.character("q")) == .quit)
   }
 
+  @Test("details are closed when their task is not shown any more, because keys are for another one then") func gone() {
+    var list = Self.list([Self.task(1, .running, "alpha"), Self.task(2, .running, "beta")])
+    type("/running", in: &list)
+    _ = list.handle(.enter)
+    #expect(list.handle(.enter) == .none && list.mode == .details(Self.task(1).spec.id))
+    list.update([Self.task(1, .paused, "alpha"), Self.task(2, .running, "beta")], more: [])
+    #expect(list.mode == .list && list.selected == Self.task(2).spec.id)
+  }
+
   @Test("a number shows another group, and details follow the cursor until they are closed") func groups() {
     var list = Self.list([Self.task(1), Self.task(2)])
     #expect(list.handle(.enter) == .none && list.mode == .details(Self.task(1).spec.id))

@@ -97,6 +97,24 @@ import Testing
     }
   }
 
+  @Test("a row of many small events is read in parts, down to single events, each once and in order")
+  func rowsAreCut() async throws {
+    try await withPostgresStore { store, _ in
+      let specs = (0..<50).map { _ in TaskSpec.noop() }
+      _ = try await store.apply(specs.map { .submit($0) })
+      var events: [TaskEvent] = []
+      for bytes in Array(repeating: 1, count: 5) + Array(repeating: 2000, count: 40) {
+        let pending = try await store.pendingEvents(limit: 100, bytes: bytes)
+        #expect(pending.eventCount > 0 || events.count == 50)
+        #expect(bytes > 1 || pending.eventCount == 1 && pending.cutBatch != nil)
+        events += pending.events
+        try await store.discardEvents(pending.wholeRows)
+        if let batch = pending.cutBatch { try await store.discardFirstEvents(batch) }
+      }
+      #expect(events.map(\.taskID) == specs.map(\.id).sorted())
+    }
+  }
+
   private static func longTask() -> TaskSpec {
     var spec = TaskSpec.noop()
     for number in 0..<64 { spec.labels["label-\(number)"] = String(repeating: "x", count: 4096) }

@@ -14,7 +14,9 @@ extension PendingEvents {
 }
 
 extension TaskStore {
-  package func pendingEvents(limit: Int) async throws -> PendingEvents {
-    try await pendingEvents(limit: limit, excluding: [])
+  package func pendingEvents(
+    limit: Int, bytes: Int = 3 << 20, excluding rows: [Int64] = []
+  ) async throws -> PendingEvents {
+    try await pendingEvents(limit: limit, bytes: bytes, excluding: rows)
   }
 }

@@ -202,6 +202,20 @@ import WorkerCore
     }
   }
 
+  @Test("a row that does not arrive in time is read in parts, down to single events")
+  func rowsThatDoNotArriveInTimeAreCut() {
+    var planner = leader()
+    var sizes: [Int] = []
+    for _ in 0..<20 {
+      planner.read(rows: 1, events: 2000, of: 1, now: at(1))
+      sizes.append(planner.bytes)
+      planner.failed(now: at(1))
+    }
+    #expect(sizes[..<3] == [3 << 20, 3 << 19, 3 << 18] && sizes.last! < 1000)
+    for _ in 0..<20 { planner.published() }
+    #expect(planner.bytes == RelayPlanner.mostBytes)
+  }
+
   @Test("rounds are limited by their number of events")
   func roundsAreBoundedByEvents() {
     var planner = leader()

@@ -48,6 +48,7 @@ public struct TaskTransfer: Sendable {
   public func fetch(_ source: String, as name: String, _ options: Options = Options()) async throws -> File {
     _ = try await run.scratch()
     guard let root = run.scratchDirectory.root else { throw Self.withoutStorage }
+    try await forget("scratch/\(name)", unlessOn: root)
     let place: StorageURL
     do throws(InvalidStorageURL) {
       place = try StorageURL(root: root.name, scratch: run.scratchDirectory.name.description, file: name)
@@ -118,6 +119,18 @@ public struct TaskTransfer: Sendable {
     } catch let error as StorageError {
       throw TaskError(error.failure)
     }
+  }
+
+  /// Forgets a transfer whose bytes are on another volume than `root`: the scratch directory of an earlier run may have been
+  /// there, on another worker, and this run's is not.
+  private func forget(_ name: String, unlessOn root: StorageRoot) async throws {
+    guard let known = run.checkpoint(ofTransfer: name).flatMap({ try? DownloadCheckpoint($0) }) else { return }
+    do {
+      guard try await root.withVolume({ $0.id }) != known.volume else { return }
+    } catch let error as StorageError {
+      throw TaskError(error.failure)
+    }
+    try await run.checkpoint(nil, ofTransfer: name)
   }
 
   private func download(

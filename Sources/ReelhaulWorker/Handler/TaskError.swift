@@ -27,8 +27,8 @@ public struct TaskError: Error, Hashable, Sendable, CustomStringConvertible {
     TaskError(code: code, message: message, meaning: .retry(after: after))
   }
 
-  /// The task cannot run now, and is not at fault: it waits for `duration`, at least 5 seconds and up to an hour. The
-  /// attempt does not count.
+  /// The task cannot run now, and is not at fault: it waits for `duration`, up to an hour of it, and at least for a random
+  /// time of 5 to 10 seconds, which doubles with each of the first three returns. The attempt does not count.
   public static func wait(_ message: String, for duration: Duration, code: String = "waiting") -> TaskError {
     TaskError(code: code, message: message, meaning: .wait(duration))
   }

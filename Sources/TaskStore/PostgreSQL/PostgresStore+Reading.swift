@@ -7,8 +7,6 @@ import TaskCore
 extension PostgresStore {
   /// After this many events, no further row of the outbox is read.
   private static let eventsAtOnce: Int64 = 10_000
-  /// The approximate size of the events that one call returns, with the specifications and outputs of their tasks.
-  private static let bytesAtOnce = 3 << 20
 
   package func pendingRows() async throws -> ClosedRange<Int64>? {
     try await call {
@@ -20,19 +18,19 @@ extension PostgresStore {
     }
   }
 
-  package func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+  package func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
     let rows = try await call {
       try await pool.query(
         StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded),
-        .int64(Int64(Self.bytesAtOnce))
+        .int64(Int64(bytes))
       ).decode(OutboxRow.reader)
     }
-    return try await withTasks(rows)
+    return try await withTasks(rows, most: bytes)
   }
 
   /// Adds the tasks of the events. Reads those of which the rows do not tell enough. Keeps as many of the first events
   /// as fit; the others wait for the next call.
-  private func withTasks(_ rows: [OutboxRow]) async throws -> PendingEvents {
+  private func withTasks(_ rows: [OutboxRow], most: Int) async throws -> PendingEvents {
     var pending = PendingEvents(batches: rows.map(\.batch))
     guard let last = rows.last else { return pending }
     pending.hasMore = last.hasNext
@@ -41,7 +39,7 @@ extension PostgresStore {
       var ids = missing.map(\.id)
       if !missing.isEmpty {
         // Each event includes its task, so a task with several events counts several times.
-        let share = Int64(Self.bytesAtOnce * missing.count / pending.eventCount)
+        let share = max(Int64(most * missing.count / pending.eventCount), 1)
         let events = Dictionary(uniqueKeysWithValues: missing.map { ($0.id, $0.event) })
         let rows = try await pool.query(StoreQueries.pendingDocuments, .uuids(ids), .int64(share))
         let document = try document(rows.columns)
@@ -59,7 +57,7 @@ extension PostgresStore {
       snapshots.withLock { $0.keep(ids.compactMap { known[$0] }) }
       pending.tasks = known.mapValues(\.task)
       let gone = Set(ids).subtracting(known.keys)
-      pending.cut(to: Self.bytesAtOnce) { known[$0]?.bytes ?? (gone.contains($0) ? 0 : nil) }
+      pending.cut(to: most) { known[$0]?.bytes ?? (gone.contains($0) ? 0 : nil) }
       if !gone.isEmpty { pending.removed = try await specs(ofRemoved: gone, in: rows) }
       return pending
     }

@@ -160,8 +160,8 @@ package actor Relay {
 
   /// On a thread of its own, so that the loop stays free while a large round is decoded.
   private func read(_ limit: Int, behind rows: [Int64] = []) async throws -> PendingEvents {
-    try await Task(executorPreference: decoding) { [store] in
-      try await store.pendingEvents(limit: limit, excluding: rows)
+    try await Task(executorPreference: decoding) { [store, bytes = planner.bytes] in
+      try await store.pendingEvents(limit: limit, bytes: bytes, excluding: rows)
     }.value
   }
 }

@@ -116,6 +116,11 @@ package struct RelayPlanner: Sendable {
     min(max(Int(Double(events) / max(eventsPerRow, 1)), 1), Self.mostRows)
   }
 
+  /// The size of a round's specifications and outputs. A row, which is what one statement has told, may be too long for a
+  /// round that does not arrive in time.
+  package var bytes: Int { max(Self.mostBytes * events / Self.eventsPerRound, 1) }
+  package static let mostBytes = 3 << 20
+
   package mutating func led(_ leads: Bool, sentAt: BootInstant, now: BootInstant) {
     // Another worker may have published this round since it was read, because the term was over.
     var goesOn = false

@@ -31,6 +31,7 @@ package actor LeaseKeeper {
   private var refusal: StoreError?
   /// The volumes that were last announced to the store.
   private var announced: [String: UniqueID] = [:]
+  private var readsCommands = true
   /// The space of the storages as the store was told it last, and when it is told again.
   private var measured: [String: StorageSpace] = [:]
   private var measuresAt = BootInstant.now
@@ -164,7 +165,7 @@ package actor LeaseKeeper {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
     abandoned = nil
     beginning.continuation.finish()
-    commands.join(as: worker)
+    if readsCommands { commands.join(as: worker) }
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
   }
 
@@ -248,6 +249,12 @@ package actor LeaseKeeper {
       ["worker": .of(lost.boot), "runs": .integer(runs)])
     await runner.leaseLost(lost)
     await onLoss()
+  }
+
+  /// This worker reads no more commands, also under a later lease: others read its share.
+  func leaveCommands() {
+    readsCommands = false
+    commands.leave()
   }
 
   private func retreat() {

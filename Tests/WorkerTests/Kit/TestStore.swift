@@ -271,11 +271,11 @@ final class TestStore: TaskStore {
     return try await inner.pendingRows()
   }
 
-  func pendingEvents(limit: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+  func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
     let thread = Self.threadName()
     faults.withLock { _ = $0.relayThreads.insert(thread) }
     try reach()
-    return try await inner.pendingEvents(limit: limit, excluding: excluded)
+    return try await inner.pendingEvents(limit: limit, bytes: bytes, excluding: excluded)
   }
 
   func discardEvents(_ rows: [Int64]) async throws {

@@ -79,8 +79,9 @@ extension SimulatedWorker {
         })
     case .read(let rows):
       isRelaying = true
+      let bytes = relay.bytes
       call(
-        { try await $0.pendingEvents(limit: rows, excluding: []) },
+        { try await $0.pendingEvents(limit: rows, bytes: bytes, excluding: []) },
         then: { worker, pending in worker.take(pending, of: rows) })
     case .publish(let ahead, _):
       isRelaying = true
@@ -108,9 +109,9 @@ extension SimulatedWorker {
   /// The next round is read before the present one has arrived at the broker, because this is the hardest order.
   private func publish(_ current: PendingEvents, readingAhead limit: Int?) {
     guard let limit else { return send(current) { $0.tickRelay() } }
-    let rows = current.wholeRows
+    let (rows, bytes) = (current.wholeRows, relay.bytes)
     call(
-      { try await $0.pendingEvents(limit: limit, excluding: rows) },
+      { try await $0.pendingEvents(limit: limit, bytes: bytes, excluding: rows) },
       then: { worker, next in worker.send(current) { $0.take(next, of: limit) } })
   }
 
