@@ -8,6 +8,7 @@ import TaskCore
 import TaskStore
 import TestKit
 import Testing
+import TransferEngine
 import WorkerCore
 
 @testable import ReelhaulWorker
@@ -272,6 +273,25 @@ import WorkerCore
     #expect(kept.allSatisfy { access($0, F_OK) == 0 })
     for one in [stranger, newer, late] { await one.remove() }
     #expect(kept.allSatisfy { access($0, F_OK) != 0 })
+  }
+
+  @Test("without a storage of its task, the scratch directory is on the first root that can be used")
+  func scratchBesideMissingRoot() async throws {
+    let directory = try TemporaryDirectory()
+    let storage = Storage(roots: ["default": "\(directory.path)/default"])
+    try storage.initialise()
+    let loop = EventLoop(name: "scratch-test")
+    let roots = StorageRoots(
+      Storage(roots: ["archive": "\(directory.path)/not-mounted", "default": "\(directory.path)/default"]), loop: loop,
+      settings: .init(permits: { _ in false }, credentials: CredentialFile(path: "")))
+    let claim = Claim(spec: try TaskSpec(Leaking.self, .init()), epoch: 1, attempt: 1, checkpoint: nil)
+    let scratch = ScratchDirectory(claim, roots: roots)
+    let path = try? await scratch.path()
+    #expect(scratch.root?.name == "default")
+    await scratch.remove()
+    await roots.close()
+    loop.shutdown()
+    #expect(path?.hasPrefix("\(directory.path)/default/") == true)
   }
 
   @Test("what a handler left running gets no scratch directory after the end of the run")

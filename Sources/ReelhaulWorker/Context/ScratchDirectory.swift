@@ -6,51 +6,64 @@ import TransferEngine
 
 /// The scratch directory of one run. It is made when it is first needed.
 ///
-/// It is on the volume of the task's storage, so that results can be moved to their place. Otherwise it is on another
-/// volume of the worker, or among the system's temporary files. Its name contains the epoch, so no other run uses it.
+/// It is on the volume of the task's storage, so that results can be moved to their place. Otherwise it is on the first
+/// volume of the worker that can be used, or among the system's temporary files. Its name contains the epoch, so no other
+/// run uses it.
 struct ScratchDirectory: Sendable {
-  private enum Place: Sendable {
-    case volume(StorageRoot)
-    case system
+  private enum State: Sendable {
+    case none
+    case made(path: String, root: StorageRoot?)
+    case over
   }
 
   let name: ScratchName
-  private let place: Place
-  private let made = Lock<String?>(nil)
-  private let isOver = Lock(false)
+  /// Those on which it may be; none for the system's temporary files.
+  private let roots: [StorageRoot]
+  private let state = Lock(State.none)
   /// Lets it be made or removed by one caller at a time.
   private let changing = AsyncGate()
 
   init(_ claim: Claim, roots: StorageRoots?) {
     name = ScratchName(task: claim.spec.id, epoch: claim.epoch)
-    let lane = LaneKey(claim.spec)
-    let names = [lane.storage] + (roots?.storage.roots.keys.sorted() ?? [])
-    place = names.lazy.compactMap { roots?[$0] }.first.map(Place.volume) ?? .system
+    let own = roots?[LaneKey(claim.spec).storage]
+    self.roots = own.map { [$0] } ?? roots?.storage.roots.keys.sorted().compactMap { roots?[$0] } ?? []
   }
 
-  /// The root with the scratch directory; nil if the directory is among the system's temporary files.
+  /// The root with the scratch directory; nil if it is not made, or among the system's temporary files.
   var root: StorageRoot? {
-    if case .volume(let root) = place { root } else { nil }
+    state.withLock { if case .made(_, let root) = $0 { root } else { nil } }
   }
 
   /// Throws ``OwnershipLostError`` after the end of the run: what is made then would stay.
   func path() async throws -> String {
     try await changing.run { [self] in
-      guard !isOver.withLock({ $0 }) else { throw OwnershipLostError() }
-      if let path = made.withLock({ $0 }) { return path }
-      let path: String
-      do {
-        switch place {
-        case .volume(let root): path = try await root.withVolume { [name] in try $0.makeScratch(name) }
-        case .system: path = try Self.makeTemporary(name)
-        }
-      } catch let error as StorageError {
-        throw TaskError.wait(error.message, for: .seconds(5), code: error.failure.code.rawValue)
-      } catch {
-        throw TaskError.wait("the scratch directory cannot be made: \(error)", for: .seconds(5))
+      switch state.withLock({ $0 }) {
+      case .over: throw OwnershipLostError()
+      case .made(let path, _): return path
+      case .none: break
       }
-      made.withLock { $0 = path }
+      let (path, root) = try await make()
+      state.withLock { $0 = .made(path: path, root: root) }
       return path
+    }
+  }
+
+  private func make() async throws(TaskError) -> (path: String, root: StorageRoot?) {
+    var failure: StorageError?
+    do {
+      for root in roots {
+        do {
+          return (try await root.withVolume { [name] in try $0.makeScratch(name) }, root)
+        } catch let error as StorageError {
+          failure = failure ?? error
+        }
+      }
+      if let failure { throw failure }
+      return (try Self.makeTemporary(name), nil)
+    } catch let error as StorageError {
+      throw TaskError.wait(error.message, for: .seconds(5), code: error.failure.code.rawValue)
+    } catch {
+      throw TaskError.wait("the scratch directory cannot be made: \(error)", for: .seconds(5))
     }
   }
 
@@ -68,12 +81,12 @@ struct ScratchDirectory: Sendable {
 
   func remove() async {
     try? await changing.run { [self] in
-      isOver.withLock { $0 = true }
-      guard let path = made.withLock({ $0 }) else { return }
-      switch place {
-      case .volume(let root): try await root.files.run { _ = removeTree(path) }
-      case .system: removeTree(path)
+      let last = state.withLock { state in
+        defer { state = .over }
+        return state
       }
+      guard case .made(let path, let root) = last else { return }
+      if let root { try await root.files.run { _ = removeTree(path) } } else { removeTree(path) }
     }
   }
 }
