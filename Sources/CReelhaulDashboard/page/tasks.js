@@ -59,7 +59,7 @@ const keep = (name, value) => { try { localStorage.setItem(name, JSON.stringify(
 const known = new Map();
 
 export function open(_, view) {
-  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null;
+  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isGone = false;
   const body = h("div", { class: "body", role: "rowgroup" });
   const top = h("div", { class: "heads", role: "rowgroup" });
   const sideways = h("div", { class: "sideways" }, body);
