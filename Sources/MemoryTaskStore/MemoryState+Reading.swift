@@ -106,7 +106,7 @@ extension TaskFilter {
     let texts =
       [task.spec.id.description]
       + [task.spec.source, task.spec.destination ?? ""].map {
-        String($0.prefix { $0 != "?" }).lowercased()
+        String(URLRedaction.redact($0).prefix { $0 != "?" }).lowercased()
       }
     let place = TaskCursor(createdAt: task.createdAt, id: task.spec.id)
     return (states.isEmpty || words.contains { $0.map(states.contains) == true })

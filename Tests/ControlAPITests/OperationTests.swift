@@ -162,6 +162,28 @@ import Testing
     }
   }
 
+  @Test("an actor may have a hundred operations under way, whatever others have") func most() async throws {
+    try await APIBench.run { bench in
+      func create(_ actor: String?) async throws -> UniqueID {
+        try await bench.store.createOperation(
+          TaskOperation(
+            id: .make(), action: .pause, selection: .ids([.make()]), actor: actor,
+            createdAt: Timestamp(microseconds: Clocks.realtimeMicroseconds()))
+        ).id
+      }
+      var first: UniqueID?
+      for _ in 0..<TaskOperation.mostUnfinished { first = try await create("ann") }
+      await #expect(throws: TooManyOperations.self) { try await create("ann") }
+      _ = try await create("bob")
+      _ = try await create(nil)
+      _ = try await finish(#require(first), driver(bench), bench)
+      _ = try await create("ann")
+      for _ in 0..<TaskOperation.mostUnfinished { _ = try await create("local") }
+      let answer = await bench.ask("POST", "/v1/operations", #"{"action": "pause", "filter": {}}"#)
+      #expect(answer.status == 429 && answer.body.contains("100 operations have not ended"), "\(answer)")
+    }
+  }
+
   @Test("one that the store refuses fails, and holds no other one up") func refused() async throws {
     try await APIBench.run { bench in
       var filter = OperationFilter()

@@ -6,6 +6,21 @@ import Testing
 
 /// Lists of tasks with filters, in pages.
 @Suite struct ListTests {
+  @Test("what documents do not show of a URL is not found by its text", arguments: StoreKind.allCases)
+  func hiddenText(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      var task = TaskSpec.noop(destination: "s3://films/a@b.mp4")
+      task.source = "sftp://bob:pass@word@nas.example/in/at@home.mov?token=7#part"
+      try await fixture.submit(task)
+      for text in ["sftp://nas.example/in/AT@home.mov", "s3://films/a@b"] {
+        #expect(try await fixture.store.page(TaskFilter(text: text)).tasks.map(\.spec.id) == [task.id], "\(text)")
+      }
+      for text in ["bob", "pass", "word@", "token", "part"] {
+        #expect(try await fixture.store.page(TaskFilter(text: text)).tasks == [], "\(text)")
+      }
+    }
+  }
+
   @Test("each filter selects what it names, and all of them together", arguments: StoreKind.allCases)
   func filters(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -13,11 +13,16 @@ create function spec_host(spec json) returns text language sql immutable as $$
             from unnest(array[spec ->> 'source', spec ->> 'destination']) with ordinality u(url, n)) h
 $$;
 
+-- A URL without what documents do not show, because it may be secret: its userinfo, query and fragment.
+create function shown_place(url text) returns text language sql immutable as $$
+  select regexp_replace(split_part(split_part(url, '#', 1), '?', 1), '^([^:]*://)[^/]*@', '\1')
+$$;
+
 -- Finds a page of tasks. Each list that is given must have the task's word: `states` (with `scheduled` and `retrying`, which
 -- are queued tasks that wait for a time of theirs, and of which `queued` has all), `queues`, `kinds`, `hosts`, `codes` (of
 -- the last error). `labels`:
 -- all must be there, with this value if one is given. `needle`: a part of id, source or destination, in any case of
--- ASCII letters; not of the queries of URLs, which are not shown, since they may be signed.
+-- ASCII letters; not of what is not shown of URLs.
 -- `after` <= created_at < `before`. A cursor is where the page before ended.
 --
 -- At most `budget` tasks are looked at. `is_last`: there is nothing behind this page. Otherwise the next page goes on behind
@@ -173,8 +178,8 @@ begin
   end if;
   if needle is not null then
     fits := fits || ' and (position(lower($15) in t.id::text) > 0
-      or position(lower($15) in lower(split_part(t.spec ->> ''source'', ''?'', 1))) > 0
-      or position(lower($15) in lower(split_part(t.spec ->> ''destination'', ''?'', 1))) > 0)';
+      or position(lower($15) in lower(shown_place(t.spec ->> ''source''))) > 0
+      or position(lower($15) in lower(shown_place(t.spec ->> ''destination''))) > 0)';
   end if;
 
   for r in execute format(

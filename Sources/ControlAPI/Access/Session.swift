@@ -10,15 +10,14 @@ enum Session {
     return port.map { "\(cookie)_\($0)" } ?? cookie
   }
 
-  /// The value of the cookie in a request; nil if there is none.
+  /// The value of the cookie in a request; nil if there is none. Of several, pages of other hosts of the domain may have set
+  /// some, for longer paths: none is taken.
   static func secret(in request: HTTPRequest, _ cookie: String) -> String? {
-    for field in request.headers.all("cookie") {
-      for pair in field.split(separator: ";") {
-        let parts = pair.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " } }
-        if parts.count == 2, parts[0] == cookie { return parts[1] }
-      }
+    let secrets = request.headers.all("cookie").flatMap { $0.split(separator: ";") }.compactMap { pair -> String? in
+      let parts = pair.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " } }
+      return parts.count == 2 && parts[0] == cookie ? parts[1] : nil
     }
-    return nil
+    return secrets.count == 1 ? secrets[0] : nil
   }
 
   /// `Set-Cookie`; `secret` empty and `seconds` 0 to forget it.

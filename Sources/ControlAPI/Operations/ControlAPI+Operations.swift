@@ -29,7 +29,10 @@ extension ControlAPI {
     ) { api, call in
       let operation = try newOperation(call)
       if call.query["dry_run"] == "true" { return try await api.preview(operation) }
-      let created = try await api.store.createOperation(operation)
+      let created: TaskOperation
+      do { created = try await api.store.createOperation(operation) } catch let error as TooManyOperations {
+        throw HTTPError(429, "\(error)")
+      }
       guard created.action == operation.action, created.selection == operation.selection else {
         throw HTTPError(
           422, "this Idempotency-Key belongs to another operation, \(created.id)", code: ProblemCode.keyReused.rawValue)

@@ -187,12 +187,13 @@ public struct TaskTransfer: Sendable {
       return try await root.readWhole(pulse: run.ledger.pulse) { [run] in
         let file = try root.storage.volume(place.root).published(at: place, by: spec.id, expect: spec.expect) {
           run.ledger.pulse()
-          return run.ledger.mayWrite
+          return run.ledger.stopReason == nil
         }
         return file.map { ($0.bytes, Hex.encode($0.sha256)) }
       }
     } catch let error as StorageError {
       if run.ledger.isLost { throw OwnershipLostError() }
+      if run.ledger.stopReason != nil { throw CancellationError() }
       throw TaskError(error.failure)
     }
   }

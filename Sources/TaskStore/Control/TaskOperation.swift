@@ -28,6 +28,8 @@ package struct TaskOperation: Hashable, Sendable {
   }
 
   package static let mostIDs = 10_000
+  /// How many of one actor may be under way.
+  package static let mostUnfinished = 100
 
   package var id: UniqueID
   package var action: ControlAction
@@ -146,10 +148,17 @@ package struct OperationStep: Hashable, Sendable {
   package init() {}
 }
 
+/// An actor has as many operations under way as it may have.
+package struct TooManyOperations: Error, Hashable, Sendable, CustomStringConvertible {
+  package var description: String {
+    "\(TaskOperation.mostUnfinished) operations have not ended: wait for one, or cancel it"
+  }
+}
+
 /// Keeps operations, and how far they are. All that it returns tell what they wait for. A process works on an operation
 /// while it holds its lease; what it notes after that changes nothing, or would be the same if another process noted it.
 package protocol OperationStore: Sendable {
-  /// Creates it, unless there is one with this id. The time is the store's.
+  /// Creates it, unless there is one with this id. The time is the store's. Throws ``TooManyOperations``.
   func createOperation(_ operation: TaskOperation) async throws -> TaskOperation
   /// The time that an operation would have if it were created now.
   func operationTime() async throws -> Timestamp

@@ -21,11 +21,13 @@ extension PostgresStore {
       try await pool.query(
         StoreQueries.createOperation, .uuid(operation.id.high, operation.id.low), .text(operation.action.name),
         .int16(priority), .bool(operation.action == .remove(files: true)), .json(filter), ids,
-        operation.queues.map { .textArray($0) } ?? .null(.textArray), .text(operation.actor)
+        operation.queues.map { .textArray($0) } ?? .null(.textArray), .text(operation.actor),
+        .int32(Int32(TaskOperation.mostUnfinished))
       ).decode(Self.operation).first
     }
     if let created { return try await waiting([created])[0] }
-    return try await self.operation(operation.id) ?? operation
+    guard let known = try await self.operation(operation.id) else { throw TooManyOperations() }
+    return known
   }
 
   package func operationTime() async throws -> Timestamp {
@@ -269,11 +271,12 @@ extension StoreQueries {
     (extract(epoch from now() - moved_at) * 1000000)::bigint idle
     """
 
-  /// Returns no row if it was created before.
+  /// Returns no row if it was created before, or if its actor has as many as it may have.
   static let createOperation = PostgresStatement(
     """
     insert into operation (id, action, priority, files, filter, ids, queues, actor)
-    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    select $1, $2, $3, $4, $5, $6, $7, $8
+     where (select count(*) from operation where finished_at is null and actor is not distinct from $8) < $9
         on conflict (id) do nothing
     returning \(operationColumns)
     """, writes: true)

@@ -31,6 +31,7 @@ package enum Schema {
     4_756_949_546_930_241_635,
     7_097_273_083_511_749_362,
     -6_029_446_947_634_453_419,
+    -8_200_763_587_194_893_315,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

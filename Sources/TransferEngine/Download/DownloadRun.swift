@@ -38,14 +38,16 @@ struct DownloadRun: Sendable {
     do {
       let source = try await S3Object(object, client: client)
       let outcome = await run(source.url, s3: source)
-      guard case .failed(let failure) = outcome, !Task.isCancelled, ledger.mayWrite else { return outcome }
+      guard case .failed(let failure) = outcome, S3Object.leavesOpen(failure), ledger.mayWrite else { return outcome }
+      // Then the next run asks.
+      guard !Task.isCancelled else { return .stopped }
       let asking = context.root.loop.task { [spec] in await source.explained(failure, spec.headers) }
       let explained = try await withTaskCancellationHandler {
         try await asking.value
       } onCancel: {
         asking.cancel()
       }
-      if let explained { return .failed(explained) }
+      if let explained { return Task.isCancelled ? .stopped : .failed(explained) }
       let moved = try await source.moved()
       return await run(moved.url, s3: moved)
     } catch let failure as TaskFailure {

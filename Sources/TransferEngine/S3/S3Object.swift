@@ -71,13 +71,16 @@ struct S3Object: Sendable {
     request.headers += fields.map { ($0.name, $0.value) }
   }
 
-  /// What the store says of a failure of which only the status is known.
+  /// Whether the store must be asked what a failure means: only its status is known.
+  static func leavesOpen(_ failure: TaskFailure) -> Bool {
+    failure.code == .badResponse || failure.code.httpStatus.map((300..<500).contains) == true
+  }
+
+  /// What the store says of a failure if it ``leavesOpen(_:)`` what it means.
   ///
   /// Returns nil if it gives the object now, from another region than the one that was asked.
   func explained(_ failure: TaskFailure, _ fields: [HeaderField]) async -> TaskFailure? {
-    guard failure.code == .badResponse || failure.code.httpStatus.map((300..<500).contains) == true else {
-      return failure
-    }
+    guard Self.leavesOpen(failure) else { return failure }
     let headers = [HeaderField(name: "Range", value: "bytes=0-0")] + fields
     do {
       _ = try await client.send(S3Client.Call(method: .get, key: place.key, query: query, headers: headers))

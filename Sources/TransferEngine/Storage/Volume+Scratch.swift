@@ -94,7 +94,7 @@ extension Volume {
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
   /// directories are on stable storage. If it throws, the file is still in the scratch directory, unless it is at its
-  /// destination. Blocks.
+  /// destination. `bytes` is the size of the file that is there. Blocks.
   package func publish(
     _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
   ) throws(StorageError) -> (published: Published, bytes: Int64) {
@@ -120,12 +120,20 @@ extension Volume {
     } catch {
       throw StorageError(error, storage: name)
     }
+    let published: Published
     do throws(StorageError) {
-      return (try publish(staged, to: destination, ifExists: ifExists), bytes)
+      published = try publish(staged, to: destination, ifExists: ifExists)
     } catch {
       // The run may publish it elsewhere, and its end removes the scratch directory. No run looks among staging files.
       try? takeBack(mark, to: path, of: scratch)
       throw error
+    }
+    guard published == .skipped else { return (published, bytes) }
+    let there = try open(destination)
+    do throws(SystemError) {
+      return (published, try there.size())
+    } catch {
+      throw StorageError(error, storage: name)
     }
   }
 
