@@ -103,6 +103,18 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     Task(executorPreference: self, priority: priority) { try await body() }
   }
 
+  /// Runs `body` as a task on the loop, and returns what it returns. If the caller is canceled, so is that task.
+  package func run<Success: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Success
+  ) async throws -> Success {
+    let task = task(body)
+    return try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
+  }
+
   private func add(_ work: Work) {
     if onLoop {
       local.append(work)

@@ -44,24 +44,19 @@ package struct RemoteDeletion: Sendable {
   /// Throws ``TaskFailure``; `CancellationError` if the task has another owner, or if the Swift task is canceled.
   package func run(_ place: ResourceURL) async throws -> Result {
     try refuseDigests()
-    let task = root.loop.task {
-      let pulse = root.loop.repeating(every: .seconds(10), ledger.pulse)
-      defer { pulse.cancel() }
-      return switch place {
-      case .web(let url): try await delete(url, .web)
-      case .tus(let url): try await delete(url.endpoint, .tus)
-      case .s3(let url): try await delete(url)
-      case .storage:
-        throw TaskFailure(code: .sourceInvalid, message: "\(place) cannot be deleted here", class: .fail)
-      }
-    }
     do {
-      return try await withTaskCancellationHandler {
-        try await task.value
-      } onCancel: {
-        task.cancel()
+      return try await root.loop.run {
+        let pulse = root.loop.repeating(every: .seconds(10), ledger.pulse)
+        defer { pulse.cancel() }
+        return switch place {
+        case .web(let url): try await delete(url, .web)
+        case .tus(let url): try await delete(url.endpoint, .tus)
+        case .s3(let url): try await delete(url)
+        case .storage:
+          throw TaskFailure(code: .sourceInvalid, message: "\(place) cannot be deleted here", class: .fail)
+        }
       }
-    } catch is TaskFailure where task.isCancelled || !ledger.mayWrite {
+    } catch is TaskFailure where Task.isCancelled || !ledger.mayWrite {
       throw CancellationError()
     }
   }

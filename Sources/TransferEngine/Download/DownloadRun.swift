@@ -41,12 +41,7 @@ struct DownloadRun: Sendable {
       guard case .failed(let failure) = outcome, S3Object.leavesOpen(failure), ledger.mayWrite else { return outcome }
       // Then the next run asks.
       guard !Task.isCancelled else { return .stopped }
-      let asking = context.root.loop.task { [spec] in await source.explained(failure, spec.headers) }
-      let explained = try await withTaskCancellationHandler {
-        try await asking.value
-      } onCancel: {
-        asking.cancel()
-      }
+      let explained = try await context.root.loop.run { [spec] in await source.explained(failure, spec.headers) }
       if let explained { return Task.isCancelled ? .stopped : .failed(explained) }
       let moved = try await source.moved()
       return await run(moved.url, s3: moved)

@@ -24,12 +24,7 @@ package struct UploadEngine: Sendable {
       let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: open) {
         await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets
       }
-      let task = root.loop.task { await run.run() }
-      return try await withTaskCancellationHandler {
-        try await task.value
-      } onCancel: {
-        task.cancel()
-      }
+      return try await root.loop.run { await run.run() }
     } catch let failure as TaskFailure {
       return .failed(failure)
     } catch {
@@ -45,17 +40,12 @@ package struct UploadEngine: Sendable {
     // The source is not read, so its storage need not be here.
     let root = try anyRoot()
     let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
-    let task = root.loop.task {
+    try await root.loop.run {
       if let session = checkpoint.session {
         try await target.abort(session: session)
       } else if checkpoint.intendedAt > 0 {
         try await target.forget(checkpoint.plan, since: checkpoint.intendedAt)
       }
-    }
-    try await withTaskCancellationHandler {
-      try await task.value
-    } onCancel: {
-      task.cancel()
     }
   }
 

@@ -75,9 +75,7 @@ final class StagingWriter: @unchecked Sendable {
       new.opened(result)
       guard staged === new, !isClosed else {
         // The run, or the generation, has ended in the meantime. Nothing names the file.
-        if case .success(let file) = result {
-          _ = await attempt { () throws(StorageError) in try file.volume.discard(file.name) }
-        }
+        if case .success(let file) = result { await remove(file) }
         return
       }
       switch result {
