@@ -43,7 +43,9 @@ struct Exchange: Sendable {
   /// The name of the cookie of this server's sessions.
   var cookie: String {
     let origin = api.settings.publicOrigin
-    return Session.cookie(at: origin.isEmpty ? request.headers["host"] ?? "" : origin)
+    return Session.cookie(
+      at: origin.isEmpty ? request.headers["host"] ?? "" : origin,
+      isOwn: client.isSecure && api.settings.prefix.isEmpty)
   }
 
   /// The secret of the session that it shows.

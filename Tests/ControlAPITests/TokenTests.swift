@@ -237,6 +237,24 @@ import Testing
     }
   }
 
+  @Test("over HTTPS and without a prefix, browsers refuse the session's cookie from other hosts of the domain")
+  func ownCookie() async throws {
+    var settings = Self.required
+    settings.publicOrigin = "https://films.example:8443"
+    try await APIBench.run(settings) { bench in
+      let token = try await bench.token(.read)
+      let answer = await bench.ask("POST", "/v1/session", #"{"token": "\#(token)"}"#)
+      let field = try #require(answer.headers["set-cookie"])
+      #expect(
+        field.hasPrefix("__Host-reelhaul_session_8443=") && field.hasSuffix("; Secure") && field.contains("; Path=/;"))
+      let cookie = field.prefix { $0 != ";" }
+      for name in ["reelhaul_session", "reelhaul_session_8443"] {
+        let beside = ["Cookie": "\(name)=rhl_x; \(cookie)"]
+        #expect(await bench.ask("GET", "/v1/session", "", beside).status == 200)
+      }
+    }
+  }
+
   @Test("nobody can take the ids of another token's keys, which its sessions share and a token of its name does not")
   func keys() async throws {
     try await APIBench.run(Self.required) { bench in

@@ -5,9 +5,12 @@ enum Session {
   static let cookie = "reelhaul_session"
 
   /// The name of the cookie at a host or an origin. A browser sends it to all ports of the host, so each has its own.
-  static func cookie(at host: String) -> String {
+  ///
+  /// - Parameter isOwn: Whether browsers may refuse a cookie of this name that another host of the domain sets: it is for
+  ///   all paths, and for HTTPS only.
+  static func cookie(at host: String, isOwn: Bool) -> String {
     let port = host.lastIndex(of: ":").flatMap { UInt16(host[host.index(after: $0)...]) }
-    return port.map { "\(cookie)_\($0)" } ?? cookie
+    return (isOwn ? "__Host-" : "") + cookie + (port.map { "_\($0)" } ?? "")
   }
 
   /// The value of the cookie in a request; nil if there is none. Of several, pages of other hosts of the domain may have set

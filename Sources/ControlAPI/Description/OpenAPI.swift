@@ -85,7 +85,10 @@ struct OpenAPI {
         json.member("name", Session.cookie)
         json.member(
           "description",
-          "The session of a browser, of POST /v1/session. Where the address has a port, the name ends with `_` and the port."
+          """
+          The session of a browser, of POST /v1/session. Where the address has a port, the name ends with `_` and the port; \
+          over HTTPS and without a path prefix it begins with `__Host-`.
+          """
         )
       }
     }

@@ -32,26 +32,24 @@ final class CredentialCommands: Sendable {
     self.timeout = timeout
   }
 
-  /// The credential that a command prints.
+  /// The credential that a command prints. Throws ``UnusableFile``, or `CancellationError` if the caller is canceled:
+  /// others may wait for the same program, so it goes on.
   ///
   /// - Parameter isRefused: Whether a server has refused this credential. Then it is not given again from memory.
   func credential(
     _ name: String, of command: CredentialCommand, isRefused: (Credential) -> Bool
-  ) async throws(UnusableFile) -> Credential {
+  ) async throws -> Credential {
     let now = Clocks.realtimeMicroseconds()
-    let found: Result<Credential, any Error>? = state.withLock { state in
+    let found: Credential? = state.withLock { state in
       guard let entry = state.entries[name], entry.command == command, entry.until > now, !isRefused(entry.credential)
       else { return nil }
-      return .success(entry.credential)
+      return entry.credential
     }
-    let result = if let found { found } else { await run(name, command).result }
-    do {
-      return try result.get()
-    } catch let error as UnusableFile {
-      throw error
-    } catch {
-      throw UnusableFile(description: "the command of the credential \"\(name)\": \(error)")
-    }
+    if let found { return found }
+    let printed = Awaited<Credential>()
+    let run = run(name, command)
+    Task { printed.settle(await run.result) }
+    return try await printed.value
   }
 
   /// The run that is under way, or a new one.

@@ -27,7 +27,7 @@ struct DownloadRun: Sendable {
     }
     switch await self.credential(for: source) {
     case .success(let fields): return await run(source, credential: fields)
-    case .failure(let failure): return .failed(failure)
+    case .failure(let failure): return Task.isCancelled ? .stopped : .failed(failure)
     }
   }
 
@@ -46,7 +46,7 @@ struct DownloadRun: Sendable {
       let moved = try await source.moved()
       return await run(moved.url, s3: moved)
     } catch let failure as TaskFailure {
-      return .failed(failure)
+      return Task.isCancelled ? .stopped : .failed(failure)
     } catch {
       return .stopped
     }

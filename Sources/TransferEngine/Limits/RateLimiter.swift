@@ -8,6 +8,7 @@ final class RateLimiter: Sendable {
     var lastTransfer = 0
     var transfers = 0
     var isTimed = false
+    var timer: LoopTimer?
   }
 
   /// The bytes of one grant.
@@ -54,21 +55,25 @@ final class RateLimiter: Sendable {
 
   /// Ends the transfer. `bytes` of its last portion were not used.
   func leave(_ transfer: Int, returning bytes: Int) {
-    state.withLock { state in
+    let isIdle = state.withLock { state in
       state.waiting[transfer] = nil
       state.transfers -= 1
       state.bucket.leave(transfer, returning: bytes, now: Clocks.boottime())
+      return state.isTimed && state.waiting.isEmpty
     }
+    // A timer for nobody would keep the loop from ending.
+    if isIdle { loop.execute { [self] in serve() } }
   }
 
+  /// On the loop.
   private func serve() {
-    let (granted, wait) = state.withLock { state in
+    let granted = state.withLock { state in
       let (served, wait) = state.bucket.serve(now: Clocks.boottime())
       state.isTimed = wait != nil
-      return (served.compactMap { state.waiting.removeValue(forKey: $0) }, wait)
+      state.timer?.cancel()
+      state.timer = wait.map { wait in loop.timer(after: .nanoseconds(wait)) { [self] in serve() } }
+      return served.compactMap { state.waiting.removeValue(forKey: $0) }
     }
     for body in granted { body() }
-    guard let wait else { return }
-    loop.onLoopNow { [self] in loop.timer(after: .nanoseconds(wait)) { [self] in serve() } }
   }
 }

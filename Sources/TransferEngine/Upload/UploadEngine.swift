@@ -26,7 +26,7 @@ package struct UploadEngine: Sendable {
       }
       return try await root.loop.run { await run.run() }
     } catch let failure as TaskFailure {
-      return .failed(failure)
+      return Task.isCancelled ? .stopped : .failed(failure)
     } catch {
       return .stopped
     }

@@ -2,6 +2,7 @@ import Glibc
 import ReelhaulCurl
 import ReelhaulSystem
 import TaskCore
+import TestKit
 import Testing
 
 @testable import TransferEngine
@@ -174,6 +175,19 @@ import Testing
       if !isGone { try await Task.sleep(for: .milliseconds(10)) }
     }
     #expect(isGone)
+  }
+
+  @Test("who is canceled does not wait for a program, which goes on for the others")
+  func canceled() async throws {
+    let stage = try Stage("echo $$ >\"$0.child\"; until test -e \"$0.go\"; do sleep 0.02; done; \(Self.bearer("one"))")
+    let other = Task { try await stage.fields() }
+    try await eventually("the program runs") { (try? stage.child) != nil }
+    let canceled = Task { try await stage.fields() }
+    canceled.cancel()
+    await #expect(throws: TaskFailure.self) { try await canceled.value }
+    try TextFile.write("", to: "\(stage.directory.path)/script.go")
+    #expect(try await other.value == [HeaderField(name: "Authorization", value: "Bearer one")])
+    #expect(stage.runs == 1)
   }
 
   @Test("a child that a program leaves behind does not hold its credential up")

@@ -64,6 +64,23 @@ import Testing
     }
   }
 
+  @Test("a download that is stopped does not wait for its credential's program")
+  func aStopIsNotHeldUp() async throws {
+    try await run { stage in
+      let mark = "\(stage.path).pid"
+      let text = #"{"studio": {"command": ["/bin/sh", "-c", "echo $$ >\#(mark); exec sleep 1000"]}}"#
+      unlink(stage.path)
+      try TransferEngineTests.write(Array(text.utf8), to: stage.path, mode: 0o600)
+      let download = Task { await stage.harness.run(stage.spec()) }
+      try await eventually("the program runs") { (try? TextFile.read(mark))?.hasSuffix("\n") == true }
+      download.cancel()
+      #expect(await download.value == .stopped)
+      #expect(stage.requests.isEmpty)
+      let program = try #require(pid_t(try TextFile.read(mark).dropLast()))
+      #expect(kill(program, SIGKILL) == 0, "it is not ended for one of those that wait")
+    }
+  }
+
   @Test("a credential is not sent to another host after a redirect")
   func aRedirectDoesNotTakeItAlong() async throws {
     try await run { stage in

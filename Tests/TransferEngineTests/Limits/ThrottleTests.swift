@@ -1,5 +1,6 @@
 import ReelhaulSystem
 import TaskCore
+import TestKit
 import Testing
 
 @testable import ReelhaulCurl
@@ -64,6 +65,24 @@ import Testing
     for transfer in transfers.dropFirst() { limiter.leave(transfer, returning: 0) }
     #expect(limiter.share == 1000)
     loop.shutdown()
+  }
+
+  @Test("a common limit whose next portion is hours away does not keep its loop from ending")
+  func end() async throws {
+    let loop = EventLoop(name: "throttle-test")
+    let limiter = RateLimiter(rate: 1, loop: loop)
+    let transfer = limiter.enter()
+    #expect(limiter.take(transfer) {})
+    #expect(!limiter.take(transfer) {})
+    // What was enqueued before has run: the timer is set.
+    try await loop.task {}.value
+    limiter.leave(transfer, returning: 0)
+    let hasEnded = Lock(false)
+    Thread(name: "shutdown") {
+      loop.shutdown()
+      hasEnded.withLock { $0 = true }
+    }.detach()
+    try await eventually("the loop ends") { hasEnded.withLock { $0 } }
   }
 }
 
