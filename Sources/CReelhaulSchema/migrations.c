@@ -65,6 +65,10 @@ static const char cleanup_task[] = {
 #embed "migrations/0017_cleanup_task.sql"
 };
 
+static const char count_identity[] = {
+#embed "migrations/0018_count_identity.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -83,6 +87,7 @@ static const rh_migration migrations[] = {
     {15, "learned_limits", learned_limits, sizeof learned_limits},
     {16, "cleanup_lines", cleanup_lines, sizeof cleanup_lines},
     {17, "cleanup_task", cleanup_task, sizeof cleanup_task},
+    {18, "count_identity", count_identity, sizeof count_identity},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

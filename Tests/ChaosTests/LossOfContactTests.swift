@@ -34,11 +34,13 @@ import Testing
   /// Somebody changes a table for longer than a lease. Calls that wait for it must not cost the lease.
   @Test("a table that is locked for longer than a lease costs no lease")
   func aLockedTableCostsNoLease() async throws {
-    let fleet = try await TestFleet.start(workers: 1, leaseSeconds: 8)
+    let fleet = try await TestFleet.start(workers: 1, leaseSeconds: Self.leaseSeconds)
     // Some tasks end meanwhile. The call that records this waits while it has their runs locked.
     var tasks: [UniqueID] = []
+    var ends: [OriginGate] = []
     for megabytes in [Int64(3), 4, 5, 15] {
       fleet.origin.serve("/\(megabytes).mp4", OriginFile(seed: 4, size: megabytes * 1_000_000))
+      ends.append(fleet.origin.hold("/\(megabytes).mp4", from: (megabytes - 1) * 1_000_000))
       tasks.append(try await fleet.download("/\(megabytes).mp4") { $0.rate = 1_000_000 })
     }
     for task in tasks { try await fleet.wait(for: task, "some bytes") { $0.state == .running && $0.bytesDone > 0 } }
@@ -49,12 +51,13 @@ import Testing
     try await fleet.wait(for: held.id, .queued)
     try await fleet.pool.withConnection { connection in
       _ = try await connection.script("begin; lock table task in access exclusive mode")
+      for end in ends { end.open() }
       try await fleet.store.setLimit(.kind, name: "noop", to: nil)
       // Each command is a call that waits.
       for _ in 0..<20 {
         try await fleet.client.submit(TaskSpec(id: .make(), kind: .noop, source: "noop://host/"))
       }
-      _ = try await connection.script("select pg_sleep(9); commit")
+      _ = try await connection.script("select pg_sleep(\(Self.leaseSeconds + 1)); commit")
     }
     for task in tasks + [held.id] { #expect(try await fleet.wait(for: task, .succeeded).epoch == 1) }
     await fleet.stop()

@@ -142,14 +142,11 @@ import Testing
       let owner = try await uploads.strikeOwner(of: task, SIGSTOP)
       try await uploads.fleet.wait(for: task, "a take-over") { $0.epoch > first.epoch && $0.state == .running }
       // It sends several parts at once, and the end may come before others.
-      let last = Lock(0)
-      try await eventually("the new owner has sent all and waits for the end", every: .seconds(1)) {
+      try await eventually("the new owner has sent all and waits for the end") {
         let exchanges = uploads.store.exchanges
-        let isSettled = last.withLock { last in
-          defer { last = exchanges.count }
-          return last == exchanges.count
-        }
-        return isSettled && exchanges.count(where: isHeld) == 2
+        let taken = exchanges.filter { $0.wasApplied && [.uploadPart, .tusPatch].contains($0.operation) }
+          .map { $0.request["upload-offset"] ?? "\($0.request.partNumber ?? 0)" }
+        return Set(taken).count == 3 && exchanges.count(where: isHeld) == 2
       }
       let before = uploads.store.exchanges.count
       owner.kill(SIGCONT)

@@ -66,9 +66,9 @@ import Testing
         let start = BootInstant.now
         async let scraped = late.ask("GET", "/metrics")
         async let probe = bench.ask("GET", "/readyz")
-        #expect(await probe.status == 503 && BootInstant.now - start < .seconds(5))
+        #expect(await probe.status == 503 && BootInstant.now - start < .seconds(20))
         let metrics = await scraped
-        #expect(metrics.status == 200 && BootInstant.now - start < .seconds(9), "\(metrics)")
+        #expect(metrics.status == 200 && BootInstant.now - start < .seconds(20), "\(metrics)")
         #expect(metrics.body.contains("\nreelhaul_fleet_readable 0\n") && metrics.body.contains("\nprocess_open_fds "))
         #expect(metrics.body.contains("\nreelhaul_build_info{") && !metrics.body.contains("reelhaul_workers"))
         _ = try await connection.script("rollback")

@@ -93,6 +93,7 @@ import Testing
       return worker.value("reelhaul_task_wait_seconds", ["queue": "default", "kind": "download"]) >= 2
         && worker.value("reelhaul_worker_busy") == 0
         && worker.value("reelhaul_storage_free_bytes", ["storage": "default"]) > 0
+        && worker.value("reelhaul_commands_total", ["command": "submit", "result": "applied"]) >= 3
     }
     compare(worker, "worker", with: table)
     func settled(_ outcome: String) -> Double {

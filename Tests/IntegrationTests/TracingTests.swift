@@ -43,7 +43,8 @@ import Testing
       try await fleet.eventually("it succeeds") { try await fleet.store.task(id)?.state == .succeeded }
       try await fleet.eventually("all spans have come") {
         let names = try spans(receiver).map(\.name)
-        return names.contains("POST /v1/tasks") && names.count { $0 == "task download" } == 2
+        return names.contains("POST /v1/tasks")
+          && ["task download", "run download"].allSatisfy { name in names.count { $0 == name } == 2 }
       }
     }
     let all = try spans(receiver)

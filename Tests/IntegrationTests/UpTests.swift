@@ -141,6 +141,21 @@ import Testing
       let (_, list) = try await run(directory, ["list", "--state", state, "--json", "--limit", "10000"])
       return list.split(separator: #""state":"\#(state)""#).count - 1
     }
+    try await PostgresPool.with(.patient(url: postgres(directory)), size: 1) { pool in
+      // Every renewal, each 500 ms: on a machine that stands still the fleet does too.
+      _ = try await pool.withConnection {
+        try await $0.script(
+          """
+          create table beat (worker int, at timestamptz default clock_timestamp());
+          create function beat() returns trigger language plpgsql as $$
+          begin
+            insert into beat (worker) values (new.id);
+            return null;
+          end $$;
+          create trigger beat after update of lease_until on worker for each row execute function beat();
+          """)
+      }
+    }
     let first = try await send(ids.map { #"{"id":"\#($0)","kind":"noop","source":"noop://host/x","paused":true}"# })
     try await eventually("the first commands are applied") { try await count("paused") == ids.count }
     let (_, workers) = try await run(directory, ["workers", "--json"])
@@ -150,18 +165,19 @@ import Testing
     let last = try await send(ids.map { #"{"command":"resume","taskId":"\#($0)"}"# })
     try await eventually("all run") { try await count("succeeded") == ids.count }
     // What the database says, because to ask the program for the list takes a while on a busy machine.
-    let applied = try await PostgresPool.with(.patient(url: postgres(directory)), size: 1) { pool in
-      let times = try await pool.query(
+    let beats = try await PostgresPool.with(.patient(url: postgres(directory)), size: 1) { pool in
+      let spans = PostgresStatement(
         """
-        select extract(epoch from max(created_at))::float8,
-               (select extract(epoch from max(at))::float8 from task_history where type = 'resumed')
-          from task
-        """)[0]
-      return [try times.double(0), try times.double(1)]
+        select (select coalesce(max(n), 0) from (
+                  select count(*) n from beat where at between to_timestamp(span.sent) and span.applied group by worker) b)
+          from (values (1, $1::float8, (select max(created_at) from task)),
+                       (2, $2, (select max(at) from task_history where type = 'resumed'))) span (number, sent, applied)
+         order by number
+        """)
+      return try await pool.query(spans, .double(first), .double(last)).values { try $0.int64() }
     }
-    #expect(applied[0] - first < 2, "the first commands are applied late")
-    // 2 s, and a little for the machine.
-    #expect(applied[1] - last < 4, "the killed worker's share is applied late by the other")
+    #expect(beats[0] <= 4, "the first commands are applied late")
+    #expect(beats[1] <= 8, "the killed worker's share is applied late by the other")
     let (_, list) = try await run(directory, ["list", "--json", "--limit", "10000"])
     #expect(list.split(separator: #""priority":7,"#).count - 1 == ids.count)
     #expect(list.split(separator: #""epoch":1,"#).count - 1 == ids.count, "each has run once")

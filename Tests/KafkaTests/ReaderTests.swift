@@ -121,6 +121,8 @@ import Testing
 
     cluster.answers(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, about: "b")
     try await eventually("b is missing") { missing.withLock { $0.last } == ["b"] }
+    // What it asked before is told later.
+    try await eventually("asks for all") { requests.withLock { $0.last == "all" } }
     requests.withLock { $0 = [] }
     try await eventually("looks again") { requests.withLock { $0.count > 2 } }
     #expect(requests.withLock { $0.dropFirst().allSatisfy { $0 == "all" } })

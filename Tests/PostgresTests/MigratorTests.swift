@@ -1,4 +1,5 @@
 import ReelhaulPostgres
+import ReelhaulSystem
 import TestKit
 import Testing
 
@@ -179,6 +180,41 @@ struct MigratorTests {
         _ = try await transaction.query("SELECT count(*) FROM video")
       }
       #expect(try await Migrator(pool, Self.history, routines: Self.routines("SELECT 2")).apply().routines)
+    }
+  }
+
+  @Test("the role's limits for statements do not end a migration, nor its wait for another migrator or a table")
+  func limitsOfTheRole() async throws {
+    try await withPool { pool in
+      _ = try await pool.transaction { transaction in
+        let limits = "SET statement_timeout = '100ms'; SET lock_timeout = '100ms'"
+        try await transaction.script(limits)
+      }
+      let long = Migration(number: 1, name: "long", sql: "SELECT pg_sleep(0.5); CREATE TABLE video (id int)")
+      #expect(try await Migrator(pool, [long]).apply().migrations == [long])
+    }
+  }
+
+  @Test("what a killed migrator had locked is free soon, however long its statement takes")
+  func killed() async throws {
+    let configuration = try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())
+    try await withPool(configuration) { pool in
+      try await Migrator(pool, Self.history, routines: Self.routines("")).apply()
+      let loop = EventLoop(name: "killed")
+      let killed = PostgresPool(loop: loop, configuration: configuration, size: 1)
+      let long = Self.history + [Migration(number: 3, name: "long", sql: "SELECT pg_sleep(1000)")]
+      let run = loop.task { try await Migrator(killed, long, routines: Self.routines("")).apply() }
+      let sleeping = PostgresStatement(
+        """
+        SELECT count(*) FROM pg_stat_activity
+         WHERE query = 'SELECT pg_sleep(1000)' AND state = 'active' AND datname = current_database()
+        """)
+      try await eventually("it is under way") { try await pool.query(sleeping)[0].int64(0) == 1 }
+      await killed.close()
+      _ = await run.result
+      loop.shutdown()
+      try await eventually("its session has ended") { try await pool.query(sleeping)[0].int64(0) == 0 }
+      _ = try await pool.query("SELECT count(*) FROM video")
     }
   }
 

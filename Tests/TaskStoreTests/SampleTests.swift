@@ -70,7 +70,7 @@ import Testing
                count(*) filter (where age > interval '1 day' and age <= interval '3 days') minutes,
                count(*) filter (where age > interval '3 days' and age <= interval '14 days') tens,
                count(*) filter (where age > interval '14 days') gone, (select count(*) from settled_count) days
-          from (select date_bin('10 min', now(), 'epoch') - at age from fleet_sample) s
+          from (select max(at) over () + interval '10 s' - at age from fleet_sample) s
         """)
       #expect(try rows[0].int64(0) == 8640)
       #expect(try rows[0].int64(1) == 2 * 1440)

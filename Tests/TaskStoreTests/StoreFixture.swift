@@ -110,7 +110,14 @@ func withPostgresStore(
   await pool.close()  // ends the sessions, which then report their counters
   let last = PostgresPool(loop: loop, configuration: configuration, size: 1)
   let deadlocks = await loop.task {
-    try await last.query("select deadlocks from pg_stat_database where datname = current_database()").first?.int64(0)
+    let others = PostgresStatement(
+      """
+      select from pg_stat_activity
+       where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+      """)
+    try await eventually("the sessions have ended") { try await last.query(others).isEmpty }
+    return try await last.query("select deadlocks from pg_stat_database where datname = current_database()").first?
+      .int64(0)
   }.result
   await last.close()
   loop.shutdown()

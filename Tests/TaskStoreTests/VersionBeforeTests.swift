@@ -240,6 +240,36 @@ private enum Before {
     }
   }
 
+  @Test("a migration that takes a second is applied while workers renew, clean up, send hooks and publish")
+  func longMigration() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.downloads)
+      let tables = ["intent", "cleanup", "hook_delivery", "outbox", "run", "worker", "task", "count_change"]
+      let slow = Migration(
+        number: Schema.migrations.count + 1, name: "slow",
+        sql: "select pg_sleep(1); " + tables.map { "alter table \($0) add more int;" }.joined(separator: " "))
+      var migrator = Migrator(pool, Schema.migrations + [slow], routines: Schema.routines)
+      migrator.patience = .seconds(60)
+      let calls: [@Sendable () async throws -> Void] = [
+        { _ = try await store.renew(worker, samples: []) },
+        { _ = try await store.claimCleanups(worker, limit: 10, except: []) },
+        { _ = try await store.claimHooks(worker, limit: 10, perHost: 2, besides: [:]) },
+        { _ = try await store.pendingEvents(limit: 10, bytes: 1 << 20, excluding: []) },
+        { _ = try await store.sweep() },
+      ]
+      let users = calls.map { call in
+        Task {
+          while !Task.isCancelled {
+            try? await call()
+            try await Task.sleep(for: .milliseconds(20))
+          }
+        }
+      }
+      defer { for user in users { user.cancel() } }
+      #expect(try await migrator.apply().migrations == [slow])
+    }
+  }
+
   private func submit(_ count: Int, _ pool: PostgresPool) async throws {
     for _ in 0..<count {
       let spec = TaskSpec.noop()

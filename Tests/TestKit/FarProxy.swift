@@ -28,6 +28,7 @@ package final class FarProxy: Sendable {
     var open: Set<Int32> = []
     var most = 0
     var accepted = 0
+    var refused = 0
     var isOpen = true
   }
 
@@ -51,6 +52,8 @@ package final class FarProxy: Sendable {
   /// The most connections that were open at once, and how many there were in all; without those that were reset.
   package var most: Int { state.withLock { $0.most } }
   package var accepted: Int { state.withLock { $0.accepted } }
+  /// How many were reset because there were enough.
+  package var refused: Int { state.withLock { $0.refused } }
 
   /// Accepts no more connections, and ends those that are open.
   package func close() {
@@ -67,7 +70,10 @@ package final class FarProxy: Sendable {
     let isWelcome = state.withLock { state in
       // The threads of those that their clients have closed may not have noticed it yet.
       state.open = state.open.filter { !Self.hasEnded($0) }
-      guard state.isOpen, state.open.count < way.connections ?? .max else { return false }
+      guard state.isOpen, state.open.count < way.connections ?? .max else {
+        state.refused += 1
+        return false
+      }
       state.open.insert(client)
       state.most = max(state.most, state.open.count)
       state.accepted += 1

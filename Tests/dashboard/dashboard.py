@@ -97,12 +97,21 @@ class Origin:
 # MARK: A fleet, and its servers
 
 
+HELD_PORTS = []
+
+
 def free_port():
-    """A port that the system gives to nobody who asks for any, so that it is still free when it is used, and used again."""
+    """A port that the system gives to nobody who asks for any, so that it is still free when it is used, and used again.
+
+    A socket stays bound to it and never listens: that keeps out other tests that look for one, and not the server."""
     while True:
-        with socket.socket() as one, contextlib.suppress(OSError):
+        one = socket.socket()
+        with contextlib.suppress(OSError):
             one.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            HELD_PORTS.append(one)
             return one.getsockname()[1]
+        one.close()
 
 
 class Fleet:

@@ -32,8 +32,8 @@ package struct Migration: Sendable, Equatable {
 package struct Routines: Sendable, Equatable {
   /// The statements that make the routines in a schema without any of them.
   package let sql: String
-  /// The tables that the routines use first, in the order in which calls lock their rows. They are locked while the
-  /// routines change, so that a call ends with the routines with which it began.
+  /// The tables that calls lock before others, in that order. They are locked while the schema changes, so that a call
+  /// ends with the routines with which it began, and never holds one table while it waits for another of them.
   package let tables: [String]
   /// Rises with every change of them, so that an older program knows that the database's are newer.
   package let revision: Int

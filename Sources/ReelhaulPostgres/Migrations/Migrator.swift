@@ -15,8 +15,9 @@ package struct Migrator: Sendable {
   package var timeout: Duration = .seconds(3600)
   /// How long the migrator waits for each table; other callers wait behind it. The sum for all tables is less than
   /// PostgreSQL's `deadlock_timeout`, so that no program's call becomes the victim of a deadlock.
-  package var lockTimeout: Duration = .milliseconds(150)
-  /// How long tables may be in use, for example by a vacuum or by `pg_dump`.
+  package var lockTimeout: Duration = .milliseconds(80)
+  /// How long tables may be in use, for example by a vacuum or by `pg_dump`. The time in which another migrator works does
+  /// not count.
   package var patience: Duration = .seconds(600)
   /// Whether the routines of a newer program are replaced. Programs that need the newer ones fail then.
   package var replacesNewerRoutines = false
@@ -41,18 +42,22 @@ package struct Migrator: Sendable {
   /// Applies everything that is pending, or nothing, and returns what it applied.
   @discardableResult
   package func apply() async throws -> MigrationResult {
-    let end = BootInstant.now + patience
+    let end = Lock(BootInstant.distantFuture)
     while true {
       do {
-        return try await pool.transaction { try await apply(in: $0) }
-      } catch let error as PostgresError where error.isMissedLock && BootInstant.now < end {
+        return try await pool.transaction { transaction in
+          try await transaction.script(Self.settings)
+          _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
+          end.withLock { $0 = min($0, .now + patience) }
+          return try await apply(in: transaction)
+        }
+      } catch let error as PostgresError where error.isMissedLock && end.withLock({ .now < $0 }) {
         try await pool.loop.sleep(for: .milliseconds(200))
       }
     }
   }
 
   private func apply(in transaction: PostgresTransaction) async throws -> MigrationResult {
-    _ = try await transaction.query(Self.lock, .int64(Self.lockKey), timeout: timeout)
     let (plan, history) = try await plan(in: transaction)
     guard !plan.isUpToDate else { return MigrationResult() }
     try check(plan)
@@ -129,6 +134,18 @@ extension Migrator {
   /// `reelhaul` in ASCII.
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
+  /// The limits of the role are for programs. If this one is killed, the server rolls its transaction back within a second;
+  /// one that cannot look (on Windows) does so only when the present statement ends.
+  private static let settings = """
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL lock_timeout = 0;
+    DO $do$
+    BEGIN
+      SET LOCAL client_connection_check_interval = 1000;
+    EXCEPTION WHEN invalid_parameter_value THEN
+      NULL;
+    END $do$
+    """
   private static let setLockTimeout: PostgresStatement = "SELECT set_config('lock_timeout', $1, true)"
 
   private static func lockTables(_ names: String) -> String {

@@ -16,8 +16,14 @@ package enum Schema {
   package static var version: Int { migrations.last?.number ?? 0 }
 
   package static let routines = Routines(
-    sql: text(rh_routines, rh_routines_length), tables: ["worker", "run", "task", "checkpoint", "lane", "bucket"],
-    revision: revisions.count)
+    sql: text(rh_routines, rh_routines_length), tables: tables, revision: revisions.count)
+
+  /// What programs lock before another of these, or alone, is first: a call that waited for the second, with the first in
+  /// hand, would keep a migration that changes the first from ever being applied.
+  private static let tables = [
+    "intent", "cleanup", "hook_delivery", "outbox", "run", "worker", "task", "checkpoint", "lane", "bucket",
+    "count_change",
+  ]
 
   /// The checksums of the routines' revisions, from the first on. If the routines change, add a line: a line that others
   /// may have is never changed. Otherwise an older program would put its routines in the place of newer ones.

@@ -72,7 +72,7 @@ import Testing
     "a worker that was stopped beyond its lease cannot record a checkpoint, and its output is void",
     .timeLimit(.minutes(10)))
   func zombie() async throws {
-    try await HandlerFleet.run(leaseSeconds: 9) { fleet in
+    try await HandlerFleet.run(leaseSeconds: 15) { fleet in
       for _ in 0..<2 { try fleet.startWorker("zombie") }
       let task = try await fleet.submit("zombie", #"{"journal": "\#(fleet.directory)"}"#)
       try await fleet.tests.eventually("checkpoint 1 is recorded") { fleet.journal == ["stays"] }

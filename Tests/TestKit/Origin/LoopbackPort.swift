@@ -3,16 +3,17 @@ import ReelhaulSystem
 
 /// TCP ports of 127.0.0.1.
 package enum LoopbackPort {
-  /// The ports that ``free()`` has returned.
-  private static let given = Lock<Set<UInt16>>([])
-
-  /// A free port for a server that binds it later, or again, and never the same one twice. It lies below those that the
-  /// kernel gives to outgoing connections, which would take it meanwhile.
+  /// A free port for a server that binds it later, or again, and never the same one twice, also in other processes of
+  /// tests. It lies below those that the kernel gives to outgoing connections, which would take it meanwhile.
+  ///
+  /// A socket of this process stays bound to it and never listens: that keeps out who looks for a free port, and not a
+  /// server that reuses addresses, as all do here.
   package static func free() throws -> Int {
     for _ in 0..<100 {
       let port = UInt16.random(in: 20_000..<32_000)
-      guard given.withLock({ $0.insert(port).inserted }), let socket = try? bound(to: port).socket else { continue }
-      close(socket)
+      guard let socket = try? bound(to: port).socket else { continue }
+      var yes: Int32 = 1
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
       return Int(port)
     }
     throw SystemError(errno: EADDRINUSE, operation: "find a free port")
