@@ -27,6 +27,8 @@ final class UploadQueue: @unchecked Sendable {
   private var slowedAt = BootInstant.now
   /// Nothing is sent before.
   private var notBefore = BootInstant.now
+  private var progressed: () async throws -> Void = {}
+  private var isProgressing = false
 
   static let firstWindow = 4
   /// What is sent at once under a limit takes no longer: a stop costs the segments that are not whole.
@@ -67,8 +69,11 @@ final class UploadQueue: @unchecked Sendable {
     return ranges
   }
 
-  /// Returns the receipts of all segments. `progressed` is called after each.
-  func run(_ progressed: () async throws -> Void) async throws -> [Int: UploadReceipt] {
+  /// Returns the receipts of all segments. `progressed` is called when the server has more than before, and never twice at
+  /// once.
+  func run(_ progressed: @escaping () async throws -> Void) async throws -> [Int: UploadReceipt] {
+    self.progressed = progressed
+    defer { self.progressed = {} }
     let progress = loop.repeating(every: .milliseconds(250)) { [self] in tell() }
     defer { progress.cancel() }
     tell()
@@ -90,11 +95,11 @@ final class UploadQueue: @unchecked Sendable {
           receipts[number] = receipt
           failures = 0
           window = min(parallel, window + 1)
-          try await progressed()
+          try await noteProgress()
         case .failure(let error):
           counted(.failed)
           try await failed(number, begun: begun, error)
-          try await progressed()
+          try await noteProgress()
         }
       }
     }
@@ -118,7 +123,12 @@ final class UploadQueue: @unchecked Sendable {
       if let end = doubted[number], try await ask(about: number, range, upTo: end) == range.count {
         return .success(UploadReceipt(segment: number))
       }
-      let segment = UploadSegment(number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0))
+      let segment = UploadSegment(
+        number: number, range: range, offset: range.lowerBound + (partial[number] ?? 0)
+      ) { [self] bytes in
+        note(bytes, of: number)
+        try await noteProgress()
+      }
       return .success(try await target.send(segment, of: order, session: session))
     } catch {
       return .failure(error)
@@ -136,8 +146,20 @@ final class UploadQueue: @unchecked Sendable {
         class: .fail)
     }
     doubted[number] = nil
-    done += kept - (partial.updateValue(kept, forKey: number) ?? 0)
+    note(kept, of: number)
     return kept
+  }
+
+  /// The server has so many bytes of a segment that is not whole.
+  private func note(_ bytes: Int64, of number: Int) {
+    done += bytes - (partial.updateValue(bytes, forKey: number) ?? 0)
+  }
+
+  private func noteProgress() async throws {
+    guard !isProgressing else { return }
+    isProgressing = true
+    defer { isProgressing = false }
+    try await progressed()
   }
 
   /// Puts a segment back that can be sent again soon; throws if the run must end.

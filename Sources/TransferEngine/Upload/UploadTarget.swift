@@ -267,6 +267,8 @@ package struct UploadSegment: Sendable {
   package let range: Range<Int64>
   /// Where the rest begins, within the file.
   package let offset: Int64
+  /// Called with the bytes of the segment that the server has, by a target that sends it in several requests.
+  package let kept: @Sendable (Int64) async throws -> Void
 }
 
 extension TaskFailure {

@@ -31,6 +31,25 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an upload of which the store still lists parts is given up once more") func abortIsRepeated() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      harness.store.script { request in
+        switch request.operation {
+        case .completeUpload: [.holdBody(after: 0, gate)]
+        // As if its parts had been stored after it.
+        case .abortUpload where request.ordinal == 1: [.status(204)]
+        default: []
+        }
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      await harness.stop(spec, at: gate, ledger: ledger)
+      try await harness.engine.abort(spec, from: #require(ledger.last))
+      #expect(harness.store.exchanges(.abortUpload).count == 2 && harness.store.uploads.isEmpty)
+    }
+  }
+
   @Test("what one request makes needs no credential to be given up") func abortWithoutCredential() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(Self.small))

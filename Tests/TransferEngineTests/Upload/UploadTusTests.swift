@@ -10,13 +10,13 @@ import Testing
 /// What a tus server may do to an upload.
 @Suite struct UploadTusTests {
   /// Four requests, of which the last is shorter.
-  private static let size = 26_000_001
-  private static let piece: Int64 = 8 << 20
+  static let size = 26_000_001
+  static let piece: Int64 = 8 << 20
 
   private static let all = OriginContent(seed: 7).bytes(0..<Int64(size))
-  private static func bytes() -> [UInt8] { all }
+  static func bytes() -> [UInt8] { all }
 
-  private static func spec(_ harness: UploadHarness) -> TaskSpec {
+  static func spec(_ harness: UploadHarness) -> TaskSpec {
     TaskSpec(
       id: .random(), kind: .upload, source: UploadHarness.source, destination: "tus+\(harness.store.url("/tus"))",
       headers: [HeaderField(name: "X-Secret", value: "a secret")])
@@ -45,7 +45,7 @@ import Testing
   }
 
   /// Whether the file is there once, and nothing else.
-  private static func expectThere(_ harness: UploadHarness, at location: SourceLocation = #_sourceLocation) {
+  static func expectThere(_ harness: UploadHarness, at location: SourceLocation = #_sourceLocation) {
     // A failure must not show megabytes.
     let isThere =
       harness.store.uploads.isEmpty && harness.store.objects.count == 1

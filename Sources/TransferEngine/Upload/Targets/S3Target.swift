@@ -23,6 +23,10 @@ struct S3Target: UploadTarget {
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
+  /// How often an upload is given up of which the store still lists parts.
+  private static let aborts = 3
+  /// Bytes; stores have up to some 200.
+  private static let longestID = 4096
   private static let parallel = 16
   /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
   private static let mostHeld: Int64 = 256 << 20
@@ -312,10 +316,16 @@ struct S3Target: UploadTarget {
 
   func abort(session: [UInt8]) async throws {
     guard let uploadID = try Session(session).uploadID else { return }
-    do {
-      _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
-    } catch let error as S3Error {
-      guard error.losesUpload else { throw failure(error) }
+    for number in 0..<Self.aborts {
+      if number > 0 { try await Task.sleep(for: .seconds(1)) }
+      do {
+        _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
+      } catch let error as S3Error {
+        guard error.losesUpload else { throw failure(error) }
+        return
+      }
+      // A part that was on its way may be stored in spite of it, and stays until this is repeated.
+      guard let left = try? await parts(of: uploadID), !left.isEmpty else { return }
     }
   }
 
@@ -359,6 +369,9 @@ struct S3Target: UploadTarget {
     if way.hasChecksums { call.headers.append(HeaderField(name: "x-amz-checksum-algorithm", value: "CRC32C")) }
     if way.isWhole { call.headers.append(Self.wholeChecksum) }
     let (document, head) = try await client.answer(S3InitiatedUpload.self, call)
+    guard document.uploadID.utf8.count <= Self.longestID else {
+      throw TaskFailure.badResponse("the id of the new upload is too long", url: location)
+    }
     session.uploadID = document.uploadID
     session.isWhole = way.isWhole && head["x-amz-checksum-type"] == Self.wholeChecksum.value
     return session

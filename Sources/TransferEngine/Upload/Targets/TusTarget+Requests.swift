@@ -64,7 +64,7 @@ extension TusTarget {
   /// The URL of the upload that a creation has made.
   private func place(in answer: CurlAnswer) throws -> String {
     guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
-      !url.hasCredentials
+      !url.hasCredentials, url.text.utf8.count <= TaskSpec.urlLimit
     else {
       throw TaskFailure.badResponse("the new upload has no URL", url: endpoint.text)
     }
@@ -94,7 +94,9 @@ extension TusTarget {
 
   func standing(of url: String, size: Int64) async throws -> Standing {
     let answer = try await ask(.head, url)
-    if [403, 404, 410].contains(answer.status) { return .unknown }
+    // Something before the server may refuse, too, but does not say that it speaks tus.
+    let isServers = answer.head["tus-resumable"] != nil
+    if [404, 410].contains(answer.status) || isServers && answer.status == 403 { return .unknown }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
     let length = answer.head["upload-length"].flatMap { Int64($0) }
     guard let text = answer.head["upload-offset"] else { return .joining }
@@ -114,7 +116,8 @@ extension TusTarget {
   func next(
     _ answer: CurlAnswer, _ piece: Range<Int64>, of segment: UploadSegment, url: String
   ) throws -> Int64 {
-    if [404, 410].contains(answer.status) { throw UploadGone() }
+    // Something before the server may say so for a moment: the upload itself is asked for.
+    if [404, 410].contains(answer.status) { throw UploadIncomplete() }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
     guard let told = answer.head["upload-offset"].flatMap({ Int64($0) }), told >= 0 else {
       throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
@@ -170,12 +173,14 @@ extension TusTarget {
     return ("Upload-Metadata", (others + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
   }
 
-  /// Ends uploads; false if the server refuses it for one of them. Throws ``TaskFailure`` if it cannot do it now.
+  /// Ends uploads; false if the server does not do it for one of them. Throws ``TaskFailure`` if it refuses it, or cannot do
+  /// it now.
   ///
   /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first,
   /// and so must one that may not be ours.
   func terminated(_ urls: [String], areOurs: Bool = true) async throws -> Bool {
     var isDone = true
+    var refusal: TaskFailure?
     for url in urls {
       let isSure = areOurs && isOwn(url)
       var answer = try await ask(isSure ? .delete : .head, url)
@@ -188,10 +193,12 @@ extension TusTarget {
         answer = try await ask(.delete, url)
       }
       if [403, 405].contains(answer.status) { isDone = false }
-      guard answer.isSuccess || [403, 404, 405, 410].contains(answer.status) else {
-        throw TaskFailure(refusing: answer.head, url: url)
+      // The others are ended all the same.
+      if !answer.isSuccess, !(isSure ? [404, 405, 410] : [403, 404, 405, 410]).contains(answer.status) {
+        refusal = refusal ?? TaskFailure(refusing: answer.head, url: url)
       }
     }
+    if let refusal { throw refusal }
     return isDone
   }
 

@@ -102,8 +102,8 @@ struct TusTarget: UploadTarget {
   func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
     let session = try Session(session)
     let url = session.urls[segment.number]
-    // They count as sent as long as they are there.
-    var bodies: [UploadBody] = []
+    // What it has sent counts until the server's answer does.
+    var body: UploadBody?
     var offset = segment.offset
     // An empty file has one request too, with which some servers make the file.
     repeat {
@@ -116,13 +116,13 @@ struct TusTarget: UploadTarget {
       headers.append(("Upload-Offset", "\(offset - segment.range.lowerBound)"))
       headers.append(("Content-Type", "application/offset+octet-stream"))
       let request = CurlRequest(.patch, url: url, headers: headers, lowSpeed: .upload)
-      let (body, answer) =
+      let answer: CurlAnswer
+      (body, answer) =
         session.hashes
         ? try await lane.held.holding(piece, of: source, for: CurlURL(url)?.server ?? url) { bytes in
           try await hashed(request, bytes, until: piece.upperBound, of: upload)
         }
         : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
-      bodies.append(body)
       // Others have made it already, and take nothing more.
       if piece.isEmpty, [400, 403, 404, 405, 409, 410, 415].contains(answer.status) { break }
       do {
@@ -130,8 +130,11 @@ struct TusTarget: UploadTarget {
       } catch let failure as TaskFailure {
         throw UploadInterrupted(failure, before: piece.upperBound)
       }
+      withExtendedLifetime(body) {}
+      body = nil
+      try await segment.kept(offset - segment.range.lowerBound)
     } while offset < segment.range.upperBound
-    return withExtendedLifetime(bodies) { UploadReceipt(segment: segment.number) }
+    return UploadReceipt(segment: segment.number)
   }
 
   private func hashed(
