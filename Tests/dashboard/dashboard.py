@@ -922,6 +922,28 @@ BOUNDED = """async () => {
 }"""
 
 
+# Of ten thousand tasks, a few match, and a page searches through 3,000. Each changes, and one goes. How many of those that
+# are shown are as they were, once what is seen was read again?
+SEARCHED = """async () => {
+  const { Rows } = await import(new URL("assets/rows.js", location.href)), rows = new Rows({ text: "film" }), answer = window.fetch;
+  let tasks = Array.from({ length: 10000 }, (_, n) => ({ id: String(99999 - n), createdAt: String(99999 - n), fits: n % 1400 === 700, step: 0 }));
+  const page = (from) => {
+    const end = Math.min(from + 3000, tasks.length), hasMore = end < tasks.length;
+    return { tasks: tasks.slice(from, end).filter((task) => task.fits).map((task) => ({ ...task })), hasMore, next: hasMore ? String(end) : null, searchedTo: hasMore ? tasks[end - 1].createdAt : null };
+  };
+  window.fetch = async (path) => new Response(JSON.stringify(page(Number(new URL(path, location.href).searchParams.get("cursor") ?? 0))));
+  while (rows.hasMore) await rows.more();
+  const all = rows.rows.length;
+  for (const task of tasks) task.step = 1;
+  tasks[3500].fits = false;
+  rows.merge(page(0));
+  for (let at = 0, reads = 0; at < rows.rows.length && reads < 10; reads += 1) at = await rows.refresh(at);
+  rows.apply(0);
+  window.fetch = answer;
+  return [all, rows.rows.length, rows.rows.filter((row) => row.task.step !== 1).length];
+}"""
+
+
 # Very many tasks come while somebody looks at the first ones, with the pointer on the list (`isPointed`) or elsewhere. Then
 # the reader scrolls to the end.
 GROWING = """async ({ isPointed }) => {
@@ -977,6 +999,20 @@ ASKED_ANEW = """async () => {
 
 
 @check
+def a_chart_tells_its_values_however_often_it_is_drawn(s):
+    page = s.browser.page()
+    page.goto(s.base)
+    plot = page.locator(".plot").first
+    expect(plot.locator("path.line")).not_to_have_count(0)
+    # It is drawn anew with each answer.
+    page.wait_for_timeout(6000)
+    box = plot.bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 12, box["y"] + box["height"] / 2)
+    expect(plot.locator(".tip")).to_be_visible()
+    page.context.close()
+
+
+@check
 def an_answer_to_a_former_question_is_not_shown(s):
     page = s.browser.page()
     page.goto(f"{s.base}?view=workers")
@@ -993,6 +1029,7 @@ def a_list_has_each_task_once_whatever_comes_and_goes(s):
             wrong = page.evaluate(MODEL, {"seed": seed, "isUp": is_up})
             assert not wrong, f"seed {seed}, oldest first: {is_up}: {wrong}"
     assert page.evaluate(BOUNDED) == ["a"]
+    assert page.evaluate(SEARCHED) == [7, 6, 0]
     page.context.close()
 
 

@@ -32,15 +32,19 @@ export function chart({ title, samples, step, from, to, series, format = number,
     }
   });
   if (!points.length) node.append(svg("text", { class: "axis", x: width / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "No samples in this time yet"));
-  const cursor = svg("line", { class: "cursor", y1: top, y2: HEIGHT - bottom, x1: -9, x2: -9 });
-  const tip = h("p", { class: "tip", hidden: true });
-  node.append(cursor);
-  const leave = () => { cursor.setAttribute("x1", -9); cursor.setAttribute("x2", -9); tip.hidden = true; };
+  node.append(svg("line", { class: "cursor", y1: top, y2: HEIGHT - bottom, x1: -9, x2: -9 }));
+  // A chart that is drawn anew keeps its former nodes.
+  const leave = (event) => {
+    const [node, tip] = event.currentTarget.children;
+    for (const name of ["x1", "x2"]) node.querySelector(".cursor").setAttribute(name, -9);
+    tip.hidden = true;
+  };
   const move = (event) => {
+    const [node, tip] = event.currentTarget.children;
     const box = node.getBoundingClientRect(), at = from + (to - from) * ((event.clientX - box.left) / box.width * width - left) / (width - left - right);
     const near = points.reduce((best, point) => !best || Math.abs(point.at - at) < Math.abs(best.at - at) ? point : best, null);
-    if (!near || Math.abs(near.at - at) > Math.max(step * 2000, (to - from) / 50)) return leave();
-    for (const name of ["x1", "x2"]) cursor.setAttribute(name, x(near.at));
+    if (!near || Math.abs(near.at - at) > Math.max(step * 2000, (to - from) / 50)) return leave(event);
+    for (const name of ["x1", "x2"]) node.querySelector(".cursor").setAttribute(name, x(near.at));
     tip.replaceChildren(h("b", {}, time(new Date(near.at).toISOString())), ...series.map((one, index) => h("span", { class: `key is-${one.is}` }, `${one.name} ${format(near.values[index])}`)));
     tip.hidden = false;
     tip.classList.toggle("is-left", x(near.at) > width * 0.6);
@@ -48,7 +52,7 @@ export function chart({ title, samples, step, from, to, series, format = number,
   };
   return h("figure", {},
     h("figcaption", {}, h("span", {}, title), series.length > 1 ? h("span", { class: "keys-of" }, series.map((one) => h("span", { class: `key is-${one.is}` }, one.name))) : null),
-    h("div", { class: "plot", onpointermove: move, onpointerleave: leave }, node, tip));
+    h("div", { class: "plot", onpointermove: move, onpointerleave: leave }, node, h("p", { class: "tip", hidden: true })));
 }
 
 function words(points, series, format) {

@@ -19,13 +19,13 @@ async function change(run, words, again) {
   } catch (problem) { told(problem); }
 }
 
-const rowsOf = (value, problem, title, again, draw) => problem && !value ? failure(problem, again) : value ? draw(value) : loading();
+const rowsOf = (value, problem, again, draw) => problem && !value ? failure(problem, again) : value ? draw(value) : loading();
 
 // MARK: Workers
 
 function workers(view) {
   let list = null, problem = null;
-  const draw = () => show(view.root, head("Workers", list && `${plural(list.filter((one) => one.state !== "expired").length, "worker")} live`), rowsOf(list, problem, "Workers", again, (all) => all.length ? panelTable("Workers", [
+  const draw = () => show(view.root, head("Workers", list && `${plural(list.filter((one) => one.state !== "expired").length, "worker")} live`), rowsOf(list, problem, again, (all) => all.length ? panelTable("Workers", [
     { name: "Worker", width: "10.9rem", cell: (one) => h("div", { class: "two" }, h("b", {}, `${one.host} ${one.pid}`), h("small", {}, h("code", { title: one.id }, one.id.slice(-12)))) },
     { name: "State", width: "7.2rem", cell: (one) => badge(one.state) },
     { name: "Load", width: "8rem", cell: (one) => h("span", { class: "load" }, one.concurrency ? bar(100 * one.running / one.concurrency, { label: "Load" }) : null, h("span", { class: "num" }, one.concurrency ? `${one.running} of ${one.concurrency}` : `${one.running} running`)) },
@@ -60,7 +60,7 @@ function panelTable(label, columns, rows, keyOf, isMarked = () => false) {
 function queues(view) {
   let list = null, problem = null, limits = null, limitsProblem = null;
   const edit = (words, run) => can("admin") ? h("button", { type: "button", class: "plain edit", "aria-label": words, title: words, onclick: run }, "Edit") : null;
-  const draw = () => show(view.root, head("Queues"), rowsOf(list, problem, "Queues", readQueues, (all) => all.length ? panelTable("Queues", [
+  const draw = () => show(view.root, head("Queues"), rowsOf(list, problem, readQueues, (all) => all.length ? panelTable("Queues", [
     { name: "Queue", width: "11rem", cell: (one) => h("a", { href: tasksHref({ queue: one.queue }) }, one.queue) },
     { name: "Waiting", width: "6rem", is: "num", cell: (one) => count({ state: "queued", queue: one.queue }, one.counts?.queued) },
     { name: "Running", width: "6rem", is: "num", cell: (one) => count({ state: "running", queue: one.queue }, one.running) },
@@ -75,7 +75,7 @@ function queues(view) {
   ...(seesAll() ? limitsTable() : []));
   const limitsTable = () => [
     h("h2", { class: "between", "data-key": "limits" }, "Limits"),
-    rowsOf(limits, limitsProblem, "Limits", readLimits, (all) => panelTable("Limits", [
+    rowsOf(limits, limitsProblem, readLimits, (all) => panelTable("Limits", [
       { name: "Scope", width: "7rem", cell: (one) => one.scope }, { name: "Name", width: "16rem", cell: (one) => one.name ? h("a", { href: tasksHref(tasksOf(one)) }, one.name) : "–" },
       { name: "Running", width: "11rem", cell: (one) => h("span", { class: "load" }, one.limit ? bar(100 * one.running / Number(one.limit), { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
       { name: "Limit", width: "9rem", is: "num", cell: (one) => h("span", {}, one.limit === null ? "none" : number(one.limit), edit(`Limit of ${one.scope} ${one.name}`, () => limit(one.scope, one.name, one.limit))) },
@@ -120,7 +120,7 @@ const count = (filter, value) => value ? h("a", { href: tasksHref(filter) }, num
 
 function hosts(view) {
   let list = null, problem = null;
-  const draw = () => show(view.root, head("Hosts", "Where tasks read from, and what waits for each."), rowsOf(list, problem, "Hosts", again, (all) => all.length ? panelTable("Hosts", [
+  const draw = () => show(view.root, head("Hosts", "Where tasks read from, and what waits for each."), rowsOf(list, problem, again, (all) => all.length ? panelTable("Hosts", [
     { name: "Host", width: "18rem", cell: (one) => h("a", { href: tasksHref({ host: one.host }) }, one.host) },
     { name: "Waiting", width: "7rem", is: "num", cell: (one) => count({ state: "queued", host: one.host }, one.waiting) },
     { name: "Running", width: "11rem", cell: (one) => h("a", { class: "load", href: tasksHref({ state: "running", host: one.host }) }, one.limit ? bar(100 * one.running / one.limit, { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
@@ -141,7 +141,7 @@ function hosts(view) {
 
 function storages(view) {
   let list = null, problem = null;
-  const draw = () => show(view.root, head("Storage"), rowsOf(list, problem, "Storages", again, (all) => all.length ? h("div", { class: "cards" }, all.map((one) => {
+  const draw = () => show(view.root, head("Storage"), rowsOf(list, problem, again, (all) => all.length ? h("div", { class: "cards" }, all.map((one) => {
     const known = one.totalBytes > 0, used = known ? Math.max(0, one.totalBytes - one.freeBytes) : 0, promised = Math.min(one.promisedBytes ?? 0, one.freeBytes ?? 0);
     const isShort = one.freeBytes !== null && one.promisedBytes > one.freeBytes;
     return h("section", { class: "panel storage", "data-key": one.storage, "aria-label": one.storage }, h("div", { class: "bar" }, h("h2", {}, one.storage), h("span", { class: "quiet" }, typeof one.workers === "number" ? plural(one.workers, "worker") : plural(one.workers?.length ?? 0, "worker"))),

@@ -11,6 +11,8 @@ class Live extends EventTarget {
   state = "connecting";
   overview = null;
   heardAt = 0;
+  /// When it said last how the fleet is, or that nothing has changed.
+  toldAt = 0;
   #openedAt = 0;
   #stream = null;
   #wanted = null;
@@ -60,6 +62,7 @@ class Live extends EventTarget {
       this.#retry = 0;
       this.#wasThere = false;
       run(event);
+      if (name !== "open" && this.state === "live") this.toldAt = this.heardAt;
     });
     hear("open", () => { if (this.state !== "trouble") this.#say("live"); });
     hear("ping", () => { if (this.state !== "trouble") this.#say("live"); });

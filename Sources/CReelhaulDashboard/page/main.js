@@ -28,8 +28,8 @@ let shown = { name: null, key: null, gone: [] };
 async function follow({ isBack = false, isReplaced = false } = {}) {
   const name = needsSignIn ? "sign-in" : MODULES[view()] ? view() : "overview";
   drawNav();
-  // The same view with another narrowing goes on, and keeps its focus.
-  if (shown.name === name && shown.update) { shown.update({ isBack, isReplaced }); return; }
+  // The same view with another narrowing goes on, and keeps its focus; it says false if it must begin anew.
+  if (shown.name === name && shown.update && shown.update({ isBack, isReplaced }) !== false) return;
   for (const run of shown.gone) run();
   const mine = { name, gone: [], onGone(run) { this.gone.push(run); }, root: h("div", { class: `view view-${name}` }) };
   const isFirst = shown.name === null;
@@ -89,7 +89,7 @@ function drawNav() {
       h("button", { type: "button", class: "plain", title: "Theme", "aria-label": `Theme: ${theme()}`, onclick: nextTheme }, icon(theme()), h("span", {}, { auto: "Auto", dark: "Dark", light: "Light" }[theme()])),
       h("button", { type: "button", class: "plain", title: "Keys and help", "aria-label": "Keys and help", onclick: help }, "?"),
       session.isSignedIn ? h("button", { type: "button", class: "plain", "aria-label": "Sign out", title: "Sign out", onclick: leave }, icon("out")) : null));
-  $("#new").hidden = !can("write");
+  $("#new").hidden = !can("write") || view() === "submit";
 }
 
 addEventListener("reelhaul-saved", drawNav);
@@ -138,7 +138,7 @@ function drawTrouble() {
   text($("#live .words"), words);
   const isLost = live.state === "cut" || live.state === "trouble" || live.state === "behind" || live.state === "refused";
   lostAt = isLost ? lostAt ?? Date.now() : null;
-  const seen = live.heardAt ? `What is shown is from ${new Date(live.heardAt).toLocaleTimeString("en-GB")}.` : "";
+  const seen = live.toldAt ? `What is shown is from ${new Date(live.toldAt).toLocaleTimeString("en-GB")}.` : "";
   const notes = [];
   // A server that restarts is back within a moment.
   if (isLost && Date.now() - lostAt > 1500) notes.push({ cut: `The connection to the server is cut. ${seen} It is tried again by itself.`, trouble: `The server cannot read the fleet's state. ${seen}`, behind: `The server has said nothing for a while. ${seen}`, refused: "The server answers, but does not follow this view: its address may be wrong." }[live.state]);

@@ -57,9 +57,11 @@ export function open(_, view) {
   }
 
   async function stop() {
+    // The page may show another one when somebody agrees.
+    const its = id();
     if (!await confirm("Stop this operation?", h("p", {}, "Commands that were sent take effect. No more are sent."), "Stop it", { isBad: true })) return;
     try {
-      await post(`v1/operations/${encodeURIComponent(id())}/cancel`);
+      await post(`v1/operations/${encodeURIComponent(its)}/cancel`);
       toast("The operation stops.");
       again();
     } catch (error) { told(error); }

@@ -100,7 +100,7 @@ export function open(_, view) {
   function movement() {
     if (!moving?.length) return null;
     return panel("Moving now", h("a", { href: tasksHref({ state: "running" }) }, `All ${number(overview.counts.running)} running`),
-      h("ul", { class: "rows moving" }, moving.slice(0, 8).map((task) => h("li", { "data-key": task.id }, h("a", { href: taskHref(task.id) },
+      h("ul", { class: "rows moving" }, moving.map((task) => h("li", { "data-key": task.id }, h("a", { href: taskHref(task.id) },
         h("span", { class: "name" }, title(task)), bar(percent(task), { label: `Progress of ${title(task)}` }),
         h("span", { class: "num" }, percent(task) === null ? bytes(task.bytesDone) : `${percent(task)} %`), h("span", { class: "num wide" }, task.rate === null ? "" : rate(task.rate)), h("span", { class: "num wide" }, task.eta === null || task.eta === undefined ? "" : duration(task.eta)))))));
   }
@@ -119,7 +119,7 @@ export function open(_, view) {
   function workersPanel() {
     const known = workers ?? [];
     return panel("Workers", h("a", { href: href({ view: "workers" }) }, "All workers"), workersProblem && !workers ? failure(workersProblem) : known.length
-      ? h("ul", { class: "rows workers" }, known.slice(0, 8).map((worker) => h("li", { "data-key": worker.id }, h("a", { href: href({ view: "workers", id: worker.id }) }, badgeOf(worker), h("span", { class: "name" }, `${worker.host} ${worker.pid}`), h("span", { class: "num wide" }, worker.concurrency ? `${worker.running} of ${worker.concurrency}` : `${worker.running} running`), h("span", { class: "num" }, rate(worker.bytesPerSecond))))))
+      ? h("ul", { class: "rows workers" }, known.slice(0, 8).map((worker) => h("li", { "data-key": worker.id }, h("a", { href: href({ view: "workers", id: worker.id }) }, badge(worker.state), h("span", { class: "name" }, `${worker.host} ${worker.pid}`), h("span", { class: "num wide" }, worker.concurrency ? `${worker.running} of ${worker.concurrency}` : `${worker.running} running`), h("span", { class: "num" }, rate(worker.bytesPerSecond))))))
       : workers ? empty("No worker has signed on.", "'reelhaul worker' starts one.") : h("p", { class: "loading" }, "Loading…"));
   }
 
@@ -146,7 +146,6 @@ export function open(_, view) {
   }
 }
 
-const badgeOf = (worker) => badge(worker.state === "live" ? "live" : worker.state);
 const midnight = () => { const day = new Date(now()); day.setUTCHours(0, 0, 0, 0); return day.toISOString(); };
 const compact = (value) => value >= 1e6 ? `${(value / 1e6).toFixed(1)} M` : value >= 10_000 ? `${Math.round(value / 1000)} k` : number(Math.round(value * 10) / 10);
 

@@ -97,24 +97,27 @@ export class Rows {
     this.isRead = true;
   }
 
-  /// Reads the page again that has the row at `index`; where there are no rows yet, the one in which new tasks are.
+  /// Reads the page again that has the row at `index`; where there are no rows yet, the one in which new tasks are. Returns the
+  /// first row behind what was read.
   async refresh(index) {
     while (this.isRead && !this.rows.length) {
       const page = await this.#read(this.isUp ? this.#pages.at(-1).cursor : null);
       this.merge(page);
-      if (!this.isUp || page.tasks.length || !page.next) return;
+      if (!this.isUp || page.tasks.length || !page.next) return Infinity;
       // The search took more pages than before.
       this.#pages.push({ cursor: page.next, after: null });
     }
     const row = this.rows[index];
     while (row) {
       const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
-      const page = await this.#read(cursor), last = page.tasks.at(-1);
+      const page = await this.#read(cursor), last = page.tasks.at(-1), edge = page.next ? this.#edge(last, page.searchedTo) : null;
       this.merge(page, after);
-      if (!page.next || !last || !this.#precedes(last, row)) return;
-      // So many have come into this page that it ends before the row.
-      this.#pages.splice(at + 1, 0, { cursor: page.next, after: keyOf(last) });
+      if (!edge) return Infinity;
+      if (!this.#precedes(edge, row)) return this.#behind(edge);
+      // So many have come into this page, or before it, that it ends before the row.
+      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after });
     }
+    return Infinity;
   }
 
   /// The page has all that match between `after` (or the start) and the last of them, or where it was searched to, or the end

@@ -43,8 +43,11 @@ export function open(_, view) {
   const choice = (name, choices) => h("select", { name, onchange: set(name) }, choices.map(([value, words]) => option(value, values[name] ?? "", words)));
   let timer;
   const previewSoon = () => { clearTimeout(timer); timer = setTimeout(draw, 120); };
-  if (param("from")) fill(param("from"));
+  const from = param("from");
+  if (from) fill(from);
   draw();
+  // What was typed stays.
+  view.update = () => param("from") === from;
 
   async function fill(id) {
     try {
@@ -227,7 +230,9 @@ export function open(_, view) {
 
   function many() {
     const take = async (files) => {
-      const lines = linesOf((await Promise.all([...files].map((file) => file.text()))).join("\n"));
+      let lines;
+      try { lines = linesOf((await Promise.all([...files].map((file) => file.text()))).join("\n")); }
+      catch (error) { answer = { problem: `The file cannot be read here: ${error.message}` }; return draw(); }
       if (!lines.length) { answer = { problem: "The file has no lines." }; return draw(); }
       if (await sendLines(lines)) tell();
     };

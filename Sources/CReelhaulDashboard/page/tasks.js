@@ -12,6 +12,8 @@ import { ask, bar, dialog, empty, failure, option, toast } from "./ui.js";
 const STATES = ["running", "publishing", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
 // How many pages without a match are read before somebody is asked whether to go on: some 1,200,000 tasks, in seconds.
 const BARREN = 400;
+// How many pages are read again at a time, if the rows that are seen are on so many.
+const PAGES_AT_ONCE = 10;
 const KINDS = ["download", "upload", "copy", "delete"];
 
 /// Each has a fixed width: nothing moves while numbers change.
@@ -59,7 +61,7 @@ const keep = (name, value) => { try { localStorage.setItem(name, JSON.stringify(
 const known = new Map();
 
 export function open(_, view) {
-  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isGone = false;
+  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isCut = false, isGone = false;
   const body = h("div", { class: "body", role: "rowgroup" });
   const top = h("div", { class: "heads", role: "rowgroup" });
   const sideways = h("div", { class: "sideways" }, body);
@@ -83,6 +85,7 @@ export function open(_, view) {
     named = null;
     if (filter.text) findNamed(filter.text);
     rows = isBack && known.get(key) || new Rows(filter);
+    isCut = false;
     live.follow(href({ ...filter, fields: FIELDS, limit: 100 }).slice(1));
     body.replaceChildren();
     drawAll();
@@ -265,6 +268,8 @@ export function open(_, view) {
   const isTouched = () => isPointed && body.matches(":hover") || body.contains(document.activeElement) && document.activeElement.matches(":focus-visible");
 
   function settle() {
+    // The rows of a view that is gone have no place on the page.
+    if (isGone) return;
     const { from } = range(), isAtTop = scrollY <= 4 || from === 0;
     // The rows that are seen are not exchanged for others that were not asked for.
     if (isTouched() || rows.isTorn && (!isAtTop || selected.size)) { drawPill(); return drawRows(); }
@@ -286,11 +291,13 @@ export function open(_, view) {
   }
 
   async function refresh() {
-    const { from, to } = range();
+    const { from, to } = range(), mine = rows;
     try {
-      const index = Math.min(from, rows.rows.length - 1);
-      await rows.refresh(index);
-      if (to - from > 0 && rows.rows[to - 1] && !rows.rows[to - 1].task) await rows.refresh(to - 1);
+      // Of a rare thing, the rows that are seen are on many pages.
+      for (let at = Math.min(from, rows.rows.length - 1), reads = 0; reads < PAGES_AT_ONCE; reads += 1) {
+        at = await mine.refresh(at);
+        if (at >= Math.min(to, mine.rows.length)) break;
+      }
       settle();
     } catch { /* The head of the page says that the server is away. */ }
   }
@@ -303,6 +310,7 @@ export function open(_, view) {
 
   const onTasks = (event) => {
     if (!rows.isRead || rows.isUp) return;
+    isCut = Boolean(event.detail.searchedTo);
     rows.merge(event.detail);
     settle();
   };
@@ -315,8 +323,8 @@ export function open(_, view) {
   addEventListener("scroll", onScroll, { passive: true });
   addEventListener("resize", onScroll);
   body.addEventListener("pointerleave", () => { isPointed = false; settle(); });
-  // The stream tells the first hundred; others that are seen are asked for.
-  timer = setInterval(() => { if (!document.hidden && rows.isRead && (rows.isUp || range().to > 100)) refreshSoon(0); else if (!document.hidden) drawRows(); }, 2000);
+  // The stream tells the first hundred, and not all of those if it searched for them; others that are seen are asked for.
+  timer = setInterval(() => { if (!document.hidden && rows.isRead && (rows.isUp || isCut || range().to > 100)) refreshSoon(0); else if (!document.hidden) drawRows(); }, 2000);
   view.onGone(() => {
     isGone = true;
     remember();

@@ -77,8 +77,9 @@ function deadLetters(view) {
     const words = h("p", { class: "is-error", role: "alert" });
     dialog("Replay a dead letter", (node) => [
       h("h2", {}, "Replay this command"), h("p", { class: "quiet" }, "It is sent again as a command. Correct it first if it was wrong."),
-      field("The command", area, one.isCut ? "Only its beginning is known here: leave this empty to replay the whole record as it came." : null), words,
+      field("The command", area, one.isCut ? "The topic has only its beginning: give the whole command." : null), words,
       h("menu", {}, h("button", { type: "button", onclick: () => node.close() }, "Back"), h("button", { type: "button", class: "main", onclick: async () => {
+        if (one.isCut && !area.value.trim()) { words.textContent = "Give the whole command."; return; }
         try {
           const isSame = area.value === (one.text ?? "") || !area.value.trim();
           await post(`v1/dead-letters/${encodeURIComponent(one.id)}/actions/replay`, isSame ? "{}" : area.value);
