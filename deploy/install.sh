@@ -21,11 +21,12 @@ need() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   say "Installing ${missing[*]}"
-  local apt=(apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
+  # The packages would start a PostgreSQL cluster and an nginx site, which take ports. Reelhaul starts its own. sudo keeps no
+  # variables of its caller.
+  local apt=(env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -y -q --no-install-recommends -o DPkg::Lock::Timeout=300)
   [ "$(id -u)" = 0 ] || apt=(sudo "${apt[@]}")
-  # The packages would start a PostgreSQL cluster and an nginx site, which take ports. Reelhaul starts its own.
-  DEBIAN_FRONTEND=noninteractive "${apt[@]}" update >/dev/null
-  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "${apt[@]}" install "${missing[@]}" >/dev/null ||
+  "${apt[@]}" update >/dev/null
+  "${apt[@]}" install "${missing[@]}" >/dev/null ||
     die "could not install ${missing[*]}; install them by hand and run this again"
 }
 

@@ -22,9 +22,10 @@ bundle=$(swift build --show-bin-path)/reelhaulPackageTests.xctest
 logs=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 
-# Runs tests, not through `swift test`, which would wait for another one in the same tree. A test that hangs ends its lane.
+# Runs tests in the place of this shell, so that who ends it ends them; not through `swift test`, which would wait for another
+# one in the same tree. A test that hangs ends its lane.
 run() {
-  timeout --kill-after 10 40m "$bundle" --testing-library swift-testing "$@" 2>&1
+  exec timeout --kill-after 10 40m "$bundle" --testing-library swift-testing "$@" 2>&1
 }
 
 # Repeats the failures of a log, or its last lines, which name the test that hung.
@@ -34,7 +35,7 @@ failures() {
 }
 
 if [ $# -gt 0 ]; then
-  run "$@"
+  (run "$@")
   exit
 fi
 

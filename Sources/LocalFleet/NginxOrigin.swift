@@ -89,33 +89,36 @@ package final class NginxOrigin: Sendable {
     root: String, files: String, port: Int, rate: Int?, hosts: Int, certificate: (chain: String, key: String)?,
     http2: Bool
   ) -> String {
+    func word(_ path: String) -> String {
+      "\"" + path.flatMap { $0 == "\"" || $0 == "\\" ? ["\\", $0] : [$0] } + "\""
+    }
     let options = (certificate == nil ? "" : " ssl") + (http2 ? " http2" : "")
     let listens = (1...hosts).map { "listen 127.0.0.\($0):\(port) backlog=1024\(options);" }
     return """
       \(geteuid() == 0 ? "user root;" : "")
       daemon off;
       worker_processes 2;
-      pid \(files)/nginx.pid;
+      pid \(word("\(files)/nginx.pid"));
       events { worker_connections 8192; }
       http {
         log_format bytes '$uri $body_bytes_sent';
         # All but the request for one byte that every download ends with.
         map $http_range $counts { "bytes=0-0" 0; default 1; }
-        access_log \(files)/access.log bytes if=$counts;
+        access_log \(word("\(files)/access.log")) bytes if=$counts;
         sendfile on;
         tcp_nopush on;
         types { video/mp4 mp4; }
         default_type application/octet-stream;
-        client_body_temp_path \(files)/body;
-        proxy_temp_path \(files)/proxy;
-        fastcgi_temp_path \(files)/fastcgi;
-        uwsgi_temp_path \(files)/uwsgi;
-        scgi_temp_path \(files)/scgi;
+        client_body_temp_path \(word("\(files)/body"));
+        proxy_temp_path \(word("\(files)/proxy"));
+        fastcgi_temp_path \(word("\(files)/fastcgi"));
+        uwsgi_temp_path \(word("\(files)/uwsgi"));
+        scgi_temp_path \(word("\(files)/scgi"));
         server {
           \(listens.joined(separator: "\n        "))
-          root \(root);
+          root \(word(root));
           \(rate.map { "limit_rate \($0);" } ?? "")
-          \(certificate.map { "ssl_certificate \($0.chain); ssl_certificate_key \($0.key);" } ?? "")
+          \(certificate.map { "ssl_certificate \(word($0.chain)); ssl_certificate_key \(word($0.key));" } ?? "")
         }
       }
 

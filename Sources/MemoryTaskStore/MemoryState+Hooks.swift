@@ -50,6 +50,7 @@ extension MemoryState {
     let chosen = places.filter { $0.place <= perHost }.shuffled().sorted { $0.place < $1.place }
     return chosen.prefix(limit).map { index, _ in
       hooks[index].delivery.attempt += 1
+      hooks[index].delivery.age = .microseconds(now.microseconds - hooks[index].delivery.createdAt.microseconds)
       hooks[index].claimedUntil = now.advanced(bySeconds: 60)
       return hooks[index].delivery
     }

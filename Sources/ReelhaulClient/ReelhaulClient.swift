@@ -24,7 +24,7 @@ import TaskCore
 /// by its task's id, and the other commands by their own `id`.
 public final class ReelhaulClient: Sendable {
   private let configuration: KafkaConfiguration
-  private let producer: Lock<KafkaProducer>
+  private let producer: Lock<(current: KafkaProducer, isClosed: Bool)>
   private let topic: String
   private let source: String
 
@@ -51,7 +51,7 @@ public final class ReelhaulClient: Sendable {
     _ configuration: KafkaConfiguration, topicPrefix: String, source: String
   ) throws(KafkaError) {
     topic = try TopicPlan(checking: topicPrefix).commands
-    producer = Lock(try KafkaProducer(configuration))
+    producer = Lock((try KafkaProducer(configuration), false))
     self.configuration = configuration
     self.source = source
   }
@@ -119,13 +119,19 @@ public final class ReelhaulClient: Sendable {
   /// After a fatal error another producer takes the place of the one that had it.
   private var working: KafkaProducer {
     producer.withLock { producer in
-      if producer.hasFailed, let next = try? KafkaProducer(configuration) { producer = next }
-      return producer
+      if !producer.isClosed, producer.current.hasFailed, let next = try? KafkaProducer(configuration) {
+        producer.current = next
+      }
+      return producer.current
     }
   }
 
   /// Waits up to `timeout` for pending commands, and disconnects.
   public func close(within timeout: Duration = .seconds(10)) async {
-    await producer.withLock { $0 }.close(within: timeout)
+    let last = producer.withLock { producer in
+      producer.isClosed = true
+      return producer.current
+    }
+    await last.close(within: timeout)
   }
 }

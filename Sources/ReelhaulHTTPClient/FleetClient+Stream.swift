@@ -67,7 +67,7 @@ extension FleetClient {
             guard let change = try change(event) else { continue }
             switch change {
             case .event: isBehindEvent = true
-            case .connected: isConnected = true
+            case .connected: (isConnected, isBehindEvent) = (true, true)
             // Otherwise the server may still look for events, or cannot read them.
             case .quiet where !isConnected: continue
             default: break

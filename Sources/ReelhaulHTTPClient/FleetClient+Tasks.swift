@@ -109,7 +109,8 @@ extension FleetClient {
     try await send(request("GET", ["v1", "tasks"], query: try query.items(cursor: cursor)))
   }
 
-  /// All tasks that match, page by page. Tasks that are submitted meanwhile are not among them.
+  /// All tasks that match, page by page. Tasks that are submitted meanwhile are not among them, unless the oldest come first: then
+  /// the query should say until when (`createdBefore`), or the end may keep moving.
   public func tasks(_ query: TaskQuery = .init()) -> AsyncThrowingStream<FleetTask, any Error> {
     let pages = Pages(client: self, query: query)
     return AsyncThrowingStream { try await pages.next() }

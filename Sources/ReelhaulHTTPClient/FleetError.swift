@@ -60,7 +60,8 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
   public var isRetryable: Bool {
     switch code {
     case .unreachable, .timedOut, .tooManyRequests, .unavailable: true
-    default: status.map { $0 >= 500 && $0 != 501 } ?? false
+    // The server, or a proxy, has given up waiting for the request, or has not looked at it.
+    default: status.map { $0 == 408 || $0 == 425 || $0 >= 500 && $0 != 501 } ?? false
     }
   }
 
@@ -69,8 +70,14 @@ public struct FleetError: Error, Sendable, CustomStringConvertible {
 
 extension FleetError {
   init(connection error: any Error) {
-    let isTimeout = (error as? URLError)?.code == .timedOut
-    self.init(isTimeout ? .timedOut : .unreachable, error.localizedDescription)
+    let code: Code =
+      switch (error as? URLError)?.code {
+      case .timedOut: .timedOut
+      // Another attempt would come to the same.
+      case .dataLengthExceedsMaximum, .unsupportedURL, .badURL: .unreadableAnswer
+      default: .unreachable
+      }
+    self.init(code, error.localizedDescription)
   }
 
   /// The problem document of an answer (RFC 9457). A proxy's own page has none.

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Any JSON value: the output of a task, or the parameters of one whose types are not known here.
+/// Any JSON value: the output of a task, or the parameters of one whose types are not known here. A number that no type of
+/// Swift holds, such as 1e400, is read as ``null``: one task does not keep a program from reading the others.
 public enum JSONValue: Codable, Hashable, Sendable {
   case null
   case bool(Bool)
@@ -26,8 +27,10 @@ public enum JSONValue: Codable, Hashable, Sendable {
       self = .string(value)
     } else if let value = try? container.decode([JSONValue].self) {
       self = .array(value)
+    } else if let value = try? container.decode([String: JSONValue].self) {
+      self = .object(value)
     } else {
-      self = .object(try container.decode([String: JSONValue].self))
+      self = .null
     }
   }
 

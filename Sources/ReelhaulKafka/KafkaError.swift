@@ -74,6 +74,27 @@ package struct KafkaError: Error, Hashable, Sendable {
     }
   }
 
+  /// Whether it ends a producer, in whose place another one can do the same.
+  package var endsProducer: Bool { isFatal || Self.ofProducers.contains(code) }
+
+  /// Whether this user may not read a topic, or not write to it.
+  package var isTopicRefusal: Bool { code == Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) }
+
+  /// Whether records are there and cannot be read.
+  package var isOfRecords: Bool { Self.ofRecords.contains(code) }
+
+  private static let ofProducers: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID,
+      RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH,
+    ].map { Code($0) })
+
+  private static let ofRecords: Set<Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR__BAD_MSG, RD_KAFKA_RESP_ERR__BAD_COMPRESSION, RD_KAFKA_RESP_ERR_INVALID_MSG,
+      RD_KAFKA_RESP_ERR_UNKNOWN,
+    ].map { Code($0) })
+
   /// Whether somebody must act, because the error will not pass.
   package var isRefusal: Bool { Self.refusals.contains(code) }
 

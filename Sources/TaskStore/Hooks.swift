@@ -34,6 +34,8 @@ package struct HookDelivery: Hashable, Sendable {
   /// From 1, once it was claimed.
   package var attempt: Int
   package var createdAt: Timestamp
+  /// On the store's clock, when it was read.
+  package var age: Duration
   /// When it may be claimed again.
   package var runAt: Timestamp
   /// Why the last attempt failed.
@@ -42,12 +44,14 @@ package struct HookDelivery: Hashable, Sendable {
   package var gaveUpAt: Timestamp?
 
   package init(
-    event: HookEvent, attempt: Int = 0, createdAt: Timestamp, runAt: Timestamp, error: String? = nil,
+    event: HookEvent, attempt: Int = 0, createdAt: Timestamp, age: Duration = .zero, runAt: Timestamp,
+    error: String? = nil,
     gaveUpAt: Timestamp? = nil
   ) {
     self.event = event
     self.attempt = attempt
     self.createdAt = createdAt
+    self.age = age
     self.runAt = runAt
     self.error = error
     self.gaveUpAt = gaveUpAt

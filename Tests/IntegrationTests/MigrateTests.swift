@@ -37,15 +37,37 @@ import Testing
     #expect(try await fleet.problemsOfEvents() == [])
 
     // The statement from docs/operations.md.
-    let change = "update fleet set topic_prefix = 'other.' where not exists (select from worker where not dead)"
+    let change =
+      "update fleet set topic_prefix = 'other.' where not exists (select from worker where not dead and lease_until > now())"
     try await fleet.pool.withConnection { _ = try await $0.script(change) }
     #expect(try await fleet.run(["migrate"]).status == .exited(0), "a fleet that works keeps its prefix")
     let worker = try #require(fleet.running.first)
-    worker.kill(SIGTERM)
-    #expect(await worker.wait() == .exited(0))
+    // As in a restored dump, nobody has swept its worker.
+    worker.kill(SIGKILL)
+    _ = await worker.wait()
+    try await fleet.endLease(of: worker)
     try await fleet.pool.withConnection { _ = try await $0.script(change) }
     #expect(try await fleet.run(["migrate"]).status == .exited(2))
     #expect(try await fleet.run(["migrate"] + other).status == .exited(0))
+    await fleet.stop()
+  }
+
+  @Test("doctor finds a user that may write, and not make the tables of each day") func owner() async throws {
+    let fleet = try await TestFleet.start(workers: 0)
+    let role = "guest_\(UInt32.random(in: 0 ... .max))"
+    let own = try #require(fleet.environment["REELHAUL_POSTGRES"])
+    let url = try "postgres://\(role)@\(#require(own.split(separator: "@").last))"
+    let grants = "grant select, insert, update, delete on all tables in schema public to \(role)"
+    try await TestPostgres.shared.asSuperuser { try await $0.script("create role \(role) login") }
+    let owner = try await fleet.pool.query("select current_user::text")[0].text(0)
+    try await fleet.pool.withConnection { _ = try await $0.script(grants) }
+    func database() async throws -> String {
+      let lines = try await fleet.run(["doctor", "--postgres", url]).output.split(separator: "\n")
+      return String(lines.first { $0.contains("database") } ?? "")
+    }
+    #expect(try await database().contains("does not let this user write tasks, or make the tables"))
+    try await TestPostgres.shared.asSuperuser { try await $0.script("grant \(owner) to \(role)") }
+    #expect(try await database().contains("PostgreSQL "))
     await fleet.stop()
   }
 

@@ -67,6 +67,24 @@ import Testing
     #expect(await producer.deliver([KafkaMessage(topic: "t", key: nil, value: nil)]).failures == [0])
   }
 
+  @Test("what waits for the window fails as what is in it, however much is sent while no broker is there")
+  func waitingMessagesTimeOut() async throws {
+    let producer = try KafkaProducer(
+      KafkaConfiguration(bootstrap: "127.0.0.1:1", properties: ["message.timeout.ms": "1000"]),
+      window: KafkaProducer.Window(messages: 5))
+    // With five each second they would take 20 s, those that came last.
+    let start = BootInstant.now
+    let sent = (0..<100).map { producer.enqueue([KafkaMessage(topic: "t", key: nil, value: bytes("\($0)"))]) }
+    let rounds = Lock<Set<Int64>>([])
+    for pending in sent {
+      let deliveries = await pending.value()
+      #expect(deliveries.failures == [0])
+      rounds.withLock { _ = $0.insert((BootInstant.now - start).milliseconds / 500) }
+    }
+    #expect(rounds.withLock { $0.count } <= 8)
+    await producer.close(within: .zero)
+  }
+
   @Test("offers beyond the window are dropped")
   func offersAreDroppedRatherThanKept() async throws {
     let producer = try KafkaProducer(

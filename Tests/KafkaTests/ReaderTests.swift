@@ -35,6 +35,19 @@ import Testing
     }
   }
 
+  @Test("a reader tells where partitions end, also of those that have no records") func tellsEnds() async throws {
+    try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 2)]) { configuration in
+      let producer = try KafkaProducer(configuration)
+      try await producer.sendAll((0..<3).map { Self.message("\($0)", partition: 0) })
+      let reader = try await KafkaReader.open(configuration, topics: ["t"], from: .beginning, tellsEnds: true)
+      var ends: [TopicPartition: Int64] = [:]
+      while ends.count < 2, let reading = try await reader.read() { ends.merge(reading.ends) { $1 } }
+      #expect(ends == [TopicPartition("t", 0): 3, TopicPartition("t", 1): 0])
+      await reader.close()
+      await producer.close()
+    }
+  }
+
   @Test("the size of a reader's batch is limited")
   func aBatchIsBoundedByItsBytes() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in

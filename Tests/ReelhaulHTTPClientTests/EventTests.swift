@@ -41,6 +41,13 @@ import Testing
     #expect(parser.retry == .milliseconds(7))
   }
 
+  @Test("a number that no type of Swift holds spoils nothing around it")
+  func hugeNumber() throws {
+    let text = #"{"a": [1e400, 1], "b": {"c": 1e-400}, "d": "x"}"#
+    let value = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+    #expect(value["a"] == [nil, 1] && value["d"] == "x")
+  }
+
   @Test("an endless line is refused") func endless() {
     var parser = ServerSentEventParser()
     let piece = Data(repeating: 97, count: 1 << 20)

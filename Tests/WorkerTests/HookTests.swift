@@ -322,8 +322,8 @@ import TransferEngine
     func decide(_ attempt: Int, after seconds: Int = 0, wish: Duration? = nil) -> HookPolicy.Decision {
       HookPolicy.decide(
         .failed("no", retryAfter: wish),
-        of: HookDelivery(event: event, attempt: attempt, createdAt: start, runAt: start),
-        now: Timestamp(microseconds: Int64(seconds) * 1_000_000), jitter: 0)
+        of: HookDelivery(event: event, attempt: attempt, createdAt: start, age: .seconds(seconds), runAt: start),
+        jitter: 0)
     }
     let waits = [5, 15, 45, 135, 405, 1215, 3645, 10935, 21600, 21600]
     #expect((1...10).map { decide($0) } == waits.map { HookPolicy.Decision.postpone(.seconds($0), "no") })

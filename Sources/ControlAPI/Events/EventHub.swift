@@ -241,6 +241,7 @@ package actor EventHub {
         do {
           while let records = try await reader.next(), !Task.isCancelled {
             backoff.reset()
+            if trouble != nil { note(nil) }
             guard take(records) else { break }
           }
         } catch {
@@ -284,7 +285,9 @@ package actor EventHub {
       switch notice {
       case .gap(let partition, _, let found): gaps.withLock { $0[partition.partition] = found }
       case .unanswered(let error): note(error)
-      case .answered: note(nil)
+      // It is told once. What is asked for by name is answered all the same.
+      case .error(let error) where error.isTopicRefusal: note(error)
+      case .answered where silence.withLock({ $0?.isTopicRefusal != true }): note(nil)
       default: break
       }
     }

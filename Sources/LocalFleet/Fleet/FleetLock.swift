@@ -10,7 +10,9 @@ final class FleetLock: Sendable {
     descriptor = open(layout.lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw SystemError.last("open \(layout.lock)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let failure = SystemError.last("lock \(layout.lock)")
       close(descriptor)
+      guard failure.errno == EWOULDBLOCK else { throw failure }
       throw FleetError("another fleet already runs on \(layout.root): stop it first, or choose another --data-dir")
     }
   }

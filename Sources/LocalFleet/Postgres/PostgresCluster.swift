@@ -27,7 +27,12 @@ struct PostgresCluster: Sendable {
         "PostgreSQL runs as the user \(user.name), which may not enter \(obstacle): "
           + "choose a data directory elsewhere, chmod o+x \(obstacle), or do not run as root")
     }
-    let made = readText("\(directory)/data/PG_VERSION").flatMap { Int($0.prefix { $0.isNumber }) }
+    let version = "\(directory)/data/PG_VERSION"
+    let made = readText(version).flatMap { Int($0.prefix { $0.isNumber }) }
+    // Otherwise what is there would get the password of a new one.
+    guard made != nil || access(version, F_OK) != 0 && [ENOENT, ENOTDIR].contains(errno) else {
+      throw EmbeddedPostgresError("\(version) cannot be read")
+    }
     let installation = try PostgresInstallation.find(major: made)
     let secret = "\(directory)/password"
     if made == nil, authentication == .password { try writePassword(to: secret, for: user) }
@@ -57,12 +62,13 @@ struct PostgresCluster: Sendable {
     guard status == .exited(0) else {
       throw EmbeddedPostgresError("initdb failed (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
     }
-    try await createDatabase(in: fresh)
+    try await createDatabase(in: fresh, syncing: authentication == .password)
     guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
+    if authentication == .password { try FileDescriptor.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync() }
   }
 
   /// Creates the fleet's database, with a separate server that accepts no connections.
-  private func createDatabase(in data: String) async throws {
+  private func createDatabase(in data: String, syncing: Bool) async throws {
     let sql = "\(directory)/create.sql"
     try write("CREATE DATABASE \(EmbeddedPostgres.role);\n", to: sql, for: user)
     defer { unlink(sql) }
@@ -71,7 +77,8 @@ struct PostgresCluster: Sendable {
     options.stdout = logFile
     options.stderr = logFile
     options.workingDirectory = data
-    let command = "exec \"$0\" --single -D \"$1\" -c fsync=off postgres < \"$2\""
+    // The server that runs on it syncs only what it writes itself.
+    let command = "exec \"$0\" --single -D \"$1\" -c fsync=\(syncing ? "on" : "off") postgres < \"$2\""
     let logStart = LocalFile.size(logFile)
     let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
     let status = await process.wait()

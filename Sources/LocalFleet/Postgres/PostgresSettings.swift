@@ -11,7 +11,8 @@ package struct PostgresSettings: Sendable {
       ("wal_compression", major >= 15 ? "lz4" : "on"),
       ("max_wal_size", "8GB"),
       ("jit", "off"),
-      ("max_connections", "200"),
+      // For 64 workers of 5, and commands.
+      ("max_connections", "400"),
       ("shared_buffers", "256MB"),
       ("logging_collector", "off"),
       ("log_line_prefix", "%m [%p] "),

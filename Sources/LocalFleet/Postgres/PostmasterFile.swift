@@ -15,11 +15,13 @@ struct PostmasterFile: Equatable {
 
   /// Whether the process is a server on this directory: a postmaster's working directory is its data directory.
   func isRunning(on dataDirectory: String) -> Bool {
-    guard let working = realpath("/proc/\(pid)/cwd", nil) else { return false }
-    defer { free(working) }
-    guard let wanted = realpath(dataDirectory, nil) else { return false }
-    defer { free(wanted) }
-    return strcmp(working, wanted) == 0
+    guard let wanted = realPath(dataDirectory) else { return false }
+    if let working = realPath("/proc/\(pid)/cwd") { return working == wanted }
+    // In a container, root may not see the working directories of others, but their arguments.
+    guard errno == EACCES, let arguments = readText("/proc/\(pid)/cmdline") else { return false }
+    let words = arguments.split(separator: "\0")
+    return words.firstIndex(of: "-D").flatMap { words[$0...].dropFirst().first }.flatMap { realPath(String($0)) }
+      == wanted
   }
 
   /// Whether the process that started the server has ended, so that nobody supervises the server.
@@ -28,6 +30,13 @@ struct PostmasterFile: Equatable {
     let fields = status[end...].split(separator: " ")
     return fields.count > 2 && fields[2] == "1"
   }
+}
+
+/// A path without symbolic links; nil if it cannot be found out.
+private func realPath(_ path: String) -> String? {
+  guard let found = realpath(path, nil) else { return nil }
+  defer { free(found) }
+  return String(cString: found)
 }
 
 /// A small file as text, or the last `last` bytes of a larger one; nil if it cannot be read.

@@ -18,6 +18,15 @@ struct KafkaEvent: ~Copyable {
       isFatal: type == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(raw) != 0)
   }
 
+  /// Where a partition ends, if that is what the event reports.
+  var end: (partition: TopicPartition, offset: Int64)? {
+    guard type == RD_KAFKA_EVENT_ERROR, code == RD_KAFKA_RESP_ERR__PARTITION_EOF,
+      let end = rd_kafka_event_topic_partition(raw)
+    else { return nil }
+    defer { rd_kafka_topic_partition_destroy(end) }
+    return (TopicPartition(String(cString: end.pointee.topic), end.pointee.partition), end.pointee.offset)
+  }
+
   /// Calls `body` with each message of a fetch or a delivery report.
   func forEachMessage(_ body: (UnsafePointer<rd_kafka_message_t>) -> Void) {
     while let message = rd_kafka_event_message_next(raw) {

@@ -32,15 +32,20 @@ extension ConsumerThread {
     }
   }
 
-  /// Takes the new partitions. If the group did not answer, librdkafka asks for the offsets by itself.
+  /// Takes the new partitions. If the group refused to answer, librdkafka asks for the offsets by itself.
   func take(_ partitions: [TopicPartition], _ answer: GroupAnswer?) {
     guard isClosing || partitions.isEmpty || coming == partitions else { return }
     coming = nil
+    // librdkafka would ask only once: if the coordinator is still moving then, the partitions would never begin.
+    if case .failure(let code) = answer, KafkaError(code).isRetriable, !isClosing { return assign(partitions) }
     var offsets: GroupAnswer.Offsets?
     if case .offsets(let told) = answer { offsets = told }
     ledger.assign(partitions, offsets)
     let fresh = PartitionList([])
-    for partition in partitions { fresh.add(partition, offset: ledger.positions[partition]) }
+    for partition in partitions {
+      // Of a partition without an offset in the group, the beginning is known: nobody needs to ask for it again.
+      fresh.add(partition, offset: ledger.positions[partition] ?? offsets.map { $0.starts[partition] ?? 0 })
+    }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     exchange.dropQuestion()
     flow.apply(to: ledger.partitions, on: handle)

@@ -256,10 +256,6 @@ final class ConsumerThread: @unchecked Sendable {
   }
 
   private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
-    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
-      return
-    }
     let record = copier.copy(message)
     let partition = record.topicPartition
     guard let reception = ledger.receive(partition, record.offset, logStart: handle.logStart(of: partition)),

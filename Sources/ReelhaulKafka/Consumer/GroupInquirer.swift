@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import Glibc
 import ReelhaulSystem
 
 struct GroupQuestion: Sendable {
@@ -38,6 +39,12 @@ final class GroupInquirer: Sendable {
   /// In milliseconds. Only a commit or new partitions wait for the answer, and nothing waits for a commit.
   private static let patience: Int32 = 30_000
   private static let leaderPatience: Int32 = 3000
+  /// What a coordinator says that moves to another broker.
+  private static let movements: Set<KafkaError.Code> = Set(
+    [
+      RD_KAFKA_RESP_ERR_NOT_COORDINATOR, RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE,
+      RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+    ].map { KafkaError.Code($0) })
 
   private let handle: KafkaHandle
   private let pool = BlockingPool(name: "kafka-group", threads: 1)
@@ -52,7 +59,14 @@ final class GroupInquirer: Sendable {
 
   private func look(_ question: GroupQuestion) -> GroupAnswer {
     let list = PartitionList(question.partitions)
-    let code = list.lend { rd_kafka_committed(handle.raw, $0, Self.patience) }
+    let end = BootInstant.now + .milliseconds(Int(Self.patience))
+    var code = RD_KAFKA_RESP_ERR_NO_ERROR
+    repeat {
+      code = list.lend { rd_kafka_committed(handle.raw, $0, max(1, end.millisecondsLeft)) }
+      guard Self.movements.contains(KafkaError.Code(code)) else { break }
+      // A coordinator that has moved answers at once, and librdkafka learns of the new one meanwhile.
+      usleep(200_000)
+    } while !end.hasPassed
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(code) }
     return .offsets(
       .init(

@@ -5,8 +5,11 @@ import ReelhaulSystem
 /// Safe from any task or thread. Every record sent before ``close(within:)`` gets a result: acknowledged or failed.
 package final class KafkaProducer: Sendable {
   package enum Guarantee: Sendable {
-    /// All in-sync replicas have the record. It is written once, in order.
+    /// All in-sync replicas have the record. It is written once, in order. A broker that has forgotten the producer ends
+    /// it: see ``KafkaProducer/hasFailed``.
     case everyReplica
+    /// All in-sync replicas have the record. It may be written twice, and in another order.
+    case everyReplicaMaybeTwice
     /// Only the partition's leader has the record. It may get lost or be written twice. For samples.
     case leader
   }
@@ -31,14 +34,19 @@ package final class KafkaProducer: Sendable {
   package init(
     _ configuration: KafkaConfiguration, guarantee: Guarantee = .everyReplica, window: Window = Window()
   ) throws(KafkaError) {
-    var defaults = KafkaHandle.producing(window, linger: guarantee == .everyReplica ? 2 : 50)
+    var defaults = KafkaHandle.producing(window, linger: guarantee == .leader ? 50 : 2)
     // As Java's producers: a batch of commands has to fit into its partition's part of what a consumer fetches at once.
     defaults["batch.size"] = "16384"
-    let handle = try KafkaHandle(
-      .producer, configuration, defaults: defaults,
-      required: guarantee == .everyReplica
-        ? ["enable.idempotence": "true", "acks": "all"] : ["enable.idempotence": "false", "acks": "1"])
-    let worker = ProducerThread(handle, window: window)
+    let required =
+      switch guarantee {
+      case .everyReplica: ["enable.idempotence": "true", "acks": "all"]
+      case .everyReplicaMaybeTwice: ["enable.idempotence": "false", "acks": "all"]
+      case .leader: ["enable.idempotence": "false", "acks": "1"]
+      }
+    let handle = try KafkaHandle(.producer, configuration, defaults: defaults, required: required)
+    let names = ["delivery.timeout.ms", "message.timeout.ms"]
+    let timeout = names.compactMap { configuration.properties[$0] ?? defaults[$0] }.compactMap { Int($0) }.first
+    let worker = ProducerThread(handle, window: window, timeout: timeout == 0 ? nil : .milliseconds(timeout ?? 300_000))
     self.worker = worker
     thread = PollThread(name: "kafka-producer") { worker.run() }
   }

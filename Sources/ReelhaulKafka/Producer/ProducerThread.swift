@@ -20,18 +20,22 @@ final class ProducerThread: @unchecked Sendable {
 
   private let handle: KafkaHandle
   private let window: KafkaProducer.Window
+  /// librdkafka counts it from when it gets a message. Nil for no end.
+  private let timeout: Duration?
   private let shared = Lock(Shared())
 
   /// Batches with messages that librdkafka does not have yet, in order of arrival.
   private var pending: [SendBatch] = []
   private var open: [ObjectIdentifier: SendBatch] = [:]
   private var offers: [KafkaMessage] = []
+  private var acknowledgedAt = BootInstant.now
   private var inFlight = 0
   private var bytesInFlight = 0
 
-  init(_ handle: KafkaHandle, window: KafkaProducer.Window) {
+  init(_ handle: KafkaHandle, window: KafkaProducer.Window, timeout: Duration?) {
     self.handle = handle
     self.window = window
+    self.timeout = timeout
   }
 
   // MARK: From any thread
@@ -84,6 +88,7 @@ final class ProducerThread: @unchecked Sendable {
     var deadline: BootInstant?
     while true {
       deadline = takeWork() ?? deadline
+      expire()
       fill(&topics)
       if let deadline, open.isEmpty && offers.isEmpty && inFlight == 0 || deadline.hasPassed { break }
       // New work wakes the thread from this wait. While the producer closes, the wait is 100 ms at most.
@@ -104,6 +109,15 @@ final class ProducerThread: @unchecked Sendable {
       shared.isWaiting = true
       return shared.deadline
     }
+  }
+
+  /// While nothing is acknowledged, what waits for the window times out as what is in it does. Otherwise calls would wait
+  /// for many times as long, and ever more of them.
+  private func expire() {
+    guard let timeout, acknowledgedAt + timeout <= .now else { return }
+    let late = pending.prefix { $0.begunAt + timeout <= .now }
+    for batch in late where batch.failRest(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT) { finish(batch) }
+    pending.removeFirst(late.count)
   }
 
   private var windowIsFull: Bool { inFlight >= window.messages || bytesInFlight >= window.bytes }
@@ -165,7 +179,10 @@ final class ProducerThread: @unchecked Sendable {
     let result = SendBatch.Result(
       offset: message.pointee.offset, partition: message.pointee.partition, code: message.pointee.err.rawValue)
     bytesInFlight -= Self.size(key: message.pointee.key_len, value: message.pointee.len)
-    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR { handle.recovered() }
+    if message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR {
+      handle.recovered()
+      acknowledgedAt = .now
+    }
     if let slot = message.pointee._private?.assumingMemoryBound(to: SendBatch.Slot.self) {
       settle(slot, result)
     } else if message.pointee.err != RD_KAFKA_RESP_ERR_NO_ERROR {

@@ -1,4 +1,5 @@
 import CReelhaulKafka
+import ReelhaulSystem
 
 /// Messages that are being sent, with a slot for the result of each. A message carries the address of its slot through
 /// librdkafka.
@@ -17,6 +18,7 @@ final class SendBatch: @unchecked Sendable {
   }
 
   let messages: [KafkaMessage]
+  let begunAt = BootInstant.now
   private let slots: UnsafeMutablePointer<Slot>
   private var remaining: Int
   /// The first message that librdkafka does not have yet.

@@ -133,6 +133,8 @@ final class ReaderThread: @unchecked Sendable {
       wait = 0
       if event.type == RD_KAFKA_EVENT_FETCH {
         event.forEachMessage(receive)
+      } else if let (partition, offset) = event.end {
+        collected.ends[partition] = offset
       } else if let error = handle.observe(event) {
         batches.finish(.failure(error))
       }
@@ -140,15 +142,6 @@ final class ReaderThread: @unchecked Sendable {
   }
 
   private func receive(_ message: UnsafePointer<rd_kafka_message_t>) {
-    if message.pointee.err == RD_KAFKA_RESP_ERR__PARTITION_EOF {
-      let topic = String(cString: rd_kafka_topic_name(message.pointee.rkt))
-      collected.ends[TopicPartition(topic, message.pointee.partition)] = message.pointee.offset
-      return
-    }
-    guard message.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
-      handle.notice(.error(KafkaError(message.pointee.err, "fetch")))
-      return
-    }
     let record = copier.copy(message)
     let partition = record.topicPartition
     guard let reception = positions[partition]?.receive(record.offset, logStart: handle.logStart(of: partition)),

@@ -19,7 +19,11 @@ package final class TopicTail: Sendable {
   ) throws(KafkaError) {
     let handle = try KafkaHandle(
       .reader, configuration, defaults: KafkaHandle.fetching,
-      required: ["enable.auto.commit": "false", "enable.auto.offset.store": "false", "enable.partition.eof": "false"])
+      // Nobody takes these between two calls.
+      required: [
+        "statistics.interval.ms": "0", "log_level": "0", "enable.auto.commit": "false",
+        "enable.auto.offset.store": "false", "enable.partition.eof": "false",
+      ])
     client = BlockingClient(handle, name: "kafka-tail")
     self.topic = topic
     milliseconds = Int32(clamping: timeout.milliseconds)

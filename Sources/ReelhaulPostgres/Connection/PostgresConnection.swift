@@ -16,6 +16,9 @@ package actor PostgresConnection {
     /// Why the server was asked to cancel it.
     var interruption: PostgresError?
     var hasRetried = false
+    /// Its statements have no names. A PgBouncer gives equal statements of all clients one name at the server, whose plan may
+    /// be of former tables whatever the name here.
+    var isUnnamed = false
     /// The answer. It is held back until the cancel request has returned, because a late cancel request would hit the
     /// next statement.
     var outcome: Result<[PostgresRows], PostgresError>?
@@ -253,7 +256,7 @@ package actor PostgresConnection {
       operation.exchange = Exchange([.script])
       accepted = session.script(sql)
     case .batch(let queries):
-      let steps = send(queries, on: session)
+      let steps = send(queries, unnamed: operation.isUnnamed, on: session)
       operation.exchange = Exchange(steps ?? [.sync])
       accepted = steps != nil
     }
@@ -264,12 +267,14 @@ package actor PostgresConnection {
   }
 
   /// Queues a batch in libpq and returns the steps that were sent, or `nil` if libpq refuses.
-  private func send(_ queries: [PostgresQuery], on session: Session) -> [Exchange<PostgresRows>.Step]? {
+  private func send(
+    _ queries: [PostgresQuery], unnamed: Bool, on session: Session
+  ) -> [Exchange<PostgresRows>.Step]? {
     var steps: [Exchange<PostgresRows>.Step] = []
     var preparing: Set<String> = []
     for (index, query) in queries.enumerated() {
       var name: String?
-      switch statements.plan(for: query) {
+      switch unnamed ? .unnamed : statements.plan(for: query) {
       case .unnamed: break
       case .execute(let known): name = known
       case .prepare(let new):
@@ -332,6 +337,7 @@ package actor PostgresConnection {
       statements.forgetAll()
       if !operation.hasRetried, session.isIdle, operation.interruption == nil {
         operation.hasRetried = true
+        operation.isUnnamed = error.sqlState == SQLState.featureNotSupported
         current = nil
         return send(operation)
       }

@@ -25,6 +25,7 @@ public enum ReelhaulWorker {
   /// database belongs to another fleet or has a newer schema, if a client of Kafka is lost for good, or if the drain was
   /// cut short. It waits, and its log tells why, while Kafka or PostgreSQL cannot be reached or refuses the login (a wrong
   /// password too), and while topics or the schema are missing.
+  /// End the process then: SIGTERM and SIGINT are still caught, and calls may hang that nobody waits for.
   public static func run(
     handlers: [any TaskHandler], middleware: [TaskMiddleware] = [], builtIn: Bool = true,
     environment: [String: String]? = nil

@@ -36,7 +36,8 @@ extension Volume {
     } catch {
       switch error.errno {
       case ENOENT: throw StorageError(.volumeGone, "storage \(self.name): the staging directory of \(path) is gone")
-      case EEXIST: throw StorageError(.other, "storage \(self.name): the staging file \(name) already exists")
+      // In a restored fleet, of a run that its database knows nothing of: the next one has another name.
+      case EEXIST: throw StorageError(.stagingForeign, "storage \(self.name): the staging file \(name) already exists")
       default: throw StorageError(error, storage: self.name)
       }
     }

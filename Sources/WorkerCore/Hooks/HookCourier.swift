@@ -101,8 +101,7 @@ actor HookCourier {
 
   private func record(_ outcome: HookOutcome, of delivery: HookDelivery) async throws {
     let event = delivery.event
-    let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
-    switch HookPolicy.decide(outcome, of: delivery, now: now, jitter: .random(in: 0...1)) {
+    switch HookPolicy.decide(outcome, of: delivery, jitter: .random(in: 0...1)) {
     case .finish: try await store.finishHook(event.taskID, sequence: event.sequence)
     case .postpone(let wait, let reason):
       try await store.postponeHook(event.taskID, sequence: event.sequence, after: wait, error: reason)

@@ -17,13 +17,13 @@ struct HookPolicy {
 
   /// The waits are 5 s, 15 s, 45 s … up to 6 h, each shortened by up to a fifth: `jitter` is from 0 to 1.
   static func decide(
-    _ outcome: HookOutcome, of delivery: HookDelivery, now: Timestamp, jitter: Double
+    _ outcome: HookOutcome, of delivery: HookDelivery, jitter: Double
   ) -> Decision {
     switch outcome {
     case .delivered: return .finish
     case .refused(let reason): return .giveUp(reason)
     case .failed(let reason, let retryAfter):
-      guard now.microseconds - delivery.createdAt.microseconds < patience * 1_000_000 else {
+      guard delivery.age < .seconds(patience) else {
         return .giveUp("\(reason); given up after three days")
       }
       var seconds = first

@@ -23,7 +23,8 @@ struct KafkaParts: Sendable {
     }
     consumer = try KafkaConsumer(kafka, group: topics.group, topics: [topics.commands], isMember: false)
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
-    messages = try KafkaProducer(kafka, window: .init(bytes: 8 << 20))
+    // Letters and signals may come twice. The loss of an idempotent producer would end the worker.
+    messages = try KafkaProducer(kafka, guarantee: .everyReplicaMaybeTwice, window: .init(bytes: 8 << 20))
     // No `onFatal` here: the relay makes a new client after each loss, and logs the reason.
     rounds = TransactionalProducer(
       configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
@@ -56,6 +57,9 @@ extension KafkaConfiguration {
         guard troubles.withLock({ $0.isNews(error) }) else { return }
         log.warning(
           error.isRefusal ? "Kafka refuses this worker" : "Kafka cannot be reached", ["error": .text("\(error)")])
+      case .error(let error) where error.isOfRecords:
+        guard troubles.withLock({ $0.isNews(error) }) else { return }
+        log.warning("Kafka has records that cannot be read", ["error": .text("\(error)")])
       case .answered:
         if troubles.withLock({ $0.end() }) { log.notice("Kafka can be reached again") }
       default: log.note(notice)
@@ -73,10 +77,11 @@ private struct KafkaTroubles {
   /// Whether the reason is a new one, or the last time is a minute ago.
   mutating func isNews(_ error: KafkaError) -> Bool {
     // Clients notice in different ways that nobody answers.
-    let code = error.isRefusal ? error.code : .allBrokersDown
+    let isSilence = !error.isRefusal && !error.isOfRecords
+    let code = isSilence ? .allBrokersDown : error.code
     if let last = told[code], .now - last < .seconds(60) { return false }
     told[code] = .now
-    if !error.isRefusal { isAway = true }
+    if isSilence { isAway = true }
     return true
   }
 

@@ -53,8 +53,8 @@ struct PostgresDoctor {
         advice: CommandFailure.nameThePrimary("REELHAUL_POSTGRES"))
     } else if try !server.only.bool(server.columns["may_write"]) {
       database = Finding(
-        "database", .failed, "\(target) lets this user write no tasks or no workers",
-        advice: "Grant the user SELECT, INSERT, UPDATE and DELETE on all tables of the schema, or name their owner.")
+        "database", .failed, "\(target) does not let this user write tasks, or make the tables that each day needs",
+        advice: "Name the user who owns the tables, or make this one a member of that role.")
     } else {
       database = Finding("database", .ok, "PostgreSQL \(version / 10_000) at \(target)")
     }
@@ -133,8 +133,9 @@ struct PostgresDoctor {
            current_setting('autovacuum') AS autovacuum, a.sessions,
            pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS takes_no_writes,
            -- NULL if there is no schema yet.
-           (SELECT coalesce(bool_and(has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'UPDATE')), true)
-              FROM unnest(ARRAY[to_regclass('task'), to_regclass('worker')]) t) AS may_write,
+           (SELECT coalesce(bool_and(pg_has_role(relowner, 'USAGE')), true)
+                   AND coalesce(has_schema_privilege(current_schema(), 'CREATE'), true)
+              FROM pg_class WHERE oid IN (to_regclass('task'), to_regclass('worker'), to_regclass('command_inbox'))) AS may_write,
            current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds
       FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
                    coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds

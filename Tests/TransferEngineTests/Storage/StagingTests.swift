@@ -69,7 +69,7 @@ import Testing
   func newFilesAreNew() throws {
     let file = try fixture.staged("mine", task: task)
     let error = #expect(throws: StorageError.self) { try volume.create(file.name) }
-    #expect(error?.code == .other)
+    #expect(error?.code == .stagingForeign)
     #expect(try file.read(0..<4) == Array("mine".utf8))
   }
 
