@@ -95,7 +95,7 @@ package actor DeadLetterReader: DeadLetterSource {
   package func page(before offsets: [Int32: Int64]?, limit: Int) async throws -> DeadLetterPage {
     try await alone { tail throws(KafkaError) in
       let bounds = try await tail.bounds()
-      let places = bounds.mapValues { $0 }.map { partition, bounds in
+      let places = bounds.map { partition, bounds in
         let end = min(max(offsets?[partition] ?? bounds.upperBound, bounds.lowerBound), bounds.upperBound)
         return (partition, max(bounds.lowerBound, end - Int64(limit))..<end)
       }
@@ -148,7 +148,7 @@ package actor DeadLetterReader: DeadLetterSource {
   private func alone<Result: Sendable>(
     _ body: @Sendable (TopicTail) async throws(KafkaError) -> Result
   ) async throws(KafkaError) -> Result {
-    while isBusy { await withCheckedContinuation { if isBusy { waiting.append($0) } else { $0.resume() } } }
+    while isBusy { await withCheckedContinuation { waiting.append($0) } }
     isBusy = true
     defer {
       isBusy = false

@@ -23,7 +23,7 @@ package final class TestPostgres: Sendable {
       let new = Task {
         let directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
         let server = try await EmbeddedPostgres.start(
-          directory: directory, port: LoopbackPort.free(), authentication: .trust, settings: PostgresSettings.test)
+          directory: directory, port: LoopbackPort.free(), authentication: .trust, settings: .test)
         atTestExit {
           server.stopBlocking(.immediate)
           removeTree(directory)
@@ -89,7 +89,7 @@ package actor RestartablePostgres {
     directory = try TemporaryDirectory.make(prefix: "reelhaul-postgres")
     port = try LoopbackPort.free()
     server = try await EmbeddedPostgres.start(
-      directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
+      directory: directory, port: port, authentication: .trust, settings: .test)
     let path = directory
     atTestExit { removeTree(path) }
   }
@@ -102,7 +102,7 @@ package actor RestartablePostgres {
 
   package func start() async throws {
     server = try await EmbeddedPostgres.start(
-      directory: directory, port: port, authentication: .trust, settings: PostgresSettings.test)
+      directory: directory, port: port, authentication: .trust, settings: .test)
   }
 
   /// For the end of a test: stops the cluster and removes its files.

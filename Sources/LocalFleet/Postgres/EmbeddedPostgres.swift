@@ -49,7 +49,7 @@ package final class EmbeddedPostgres: Sendable {
   /// - Parameter say: Is told, for people, if it takes long.
   package static func start(
     directory: String, port: Int? = nil, authentication: Authentication = .password,
-    settings: (_ major: Int) -> PostgresSettings = PostgresSettings.fleet, say: (String) -> Void = { _ in }
+    settings: PostgresSettings = .fleet, say: (String) -> Void = { _ in }
   ) async throws -> EmbeddedPostgres {
     let cluster = try await PostgresCluster.open(directory, authentication: authentication)
     try await cluster.takeOver()
@@ -60,7 +60,7 @@ package final class EmbeddedPostgres: Sendable {
     options.stderr = cluster.logFile
     options.workingDirectory = cluster.dataDirectory
     options.signalOnParentDeath = SIGINT
-    var arguments = ["-D", cluster.dataDirectory] + settings(cluster.installation.major).arguments
+    var arguments = ["-D", cluster.dataDirectory] + settings.arguments
     arguments += ["-c", "port=\(port)", "-c", "listen_addresses=127.0.0.1"]
     arguments += ["-c", "unix_socket_directories=\(cluster.socketDirectory ?? "")"]
     let logStart = LocalFile.size(cluster.logFile)
