@@ -100,6 +100,8 @@ extension CurlError {
     CURLE_HTTP2.rawValue: (.receiveFailed, true),
     CURLE_PARTIAL_FILE.rawValue: (.cut, true),
     CURLE_OUT_OF_MEMORY.rawValue: (.outOfResources, true),
+    // A socket cannot be watched; what this program aborts has a failure of its own.
+    CURLE_ABORTED_BY_CALLBACK.rawValue: (.outOfResources, true),
     CURLE_OPERATION_TIMEDOUT.rawValue: (.timedOut, true),
     CURLE_SSL_CONNECT_ERROR.rawValue: (.tlsFailed, true),
     CURLE_BAD_FUNCTION_ARGUMENT.rawValue: (.badRequest, false),

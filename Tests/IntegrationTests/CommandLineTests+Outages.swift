@@ -25,7 +25,7 @@ extension CommandLineTests {
     }
     let revoked = try await fleet.run(["doctor", "--json"])
     #expect(revoked.status == .exited(1) && revoked.output.contains(#""check":"database","status":"failed""#))
-    #expect(revoked.output.contains("write no tasks or no workers"), "\(revoked.output)")
+    #expect(revoked.output.contains("does not let this user write tasks"), "\(revoked.output)")
     for command in [["migrate"], ["limit", "total", "4"], ["pause", "--all"]] {
       let refused = try await fleet.run(command + ["--postgres", readOnly])
       #expect(refused.status == .exited(3), "\(refused.output)")

@@ -76,6 +76,23 @@ import Testing
     }
   }
 
+  @Test("a task that somebody holds does not keep the others of a dead worker waiting")
+  func heldTask() async throws {
+    try await withPostgresStore { store, pool in
+      let (held, other) = (TaskSpec.noop(), TaskSpec.noop())
+      for spec in [held, other] { _ = try await Self.runs(spec, store) }
+      _ = try await pool.query("update worker set lease_until = now() - interval '1 s'")
+      try await pool.holding("select from task where id = '\(held.id)' for no key update") { _ in
+        let expired = try await store.sweep().expired
+        #expect(expired == 1)
+      }
+      #expect(try await store.task(held.id)?.state == .running)
+      #expect(try await store.task(other.id)?.state == .queued)
+      #expect(try await store.sweep().expired == 1)
+      #expect(try await store.task(held.id)?.state == .queued)
+    }
+  }
+
   @Test("after the database's clock was set back, a dead worker's lease ends within a term; a living worker's goes on")
   func clockSetBack() async throws {
     try await withPostgresStore { store, pool in

@@ -922,25 +922,31 @@ BOUNDED = """async () => {
 }"""
 
 
-# Of ten thousand tasks, a few match, and a page searches through 3,000. Each changes, and one goes. How many of those that
-# are shown are as they were, once what is seen was read again?
-SEARCHED = """async () => {
+# Of ten thousand tasks, a few match, and a page searches through 3,000. Each changes, one goes, and one comes before all, whether
+# the first page had a match or not. How many of those that are shown are as they were, once what is seen was read again?
+SEARCHED = """async ({ first }) => {
   const { Rows } = await import(new URL("assets/rows.js", location.href)), rows = new Rows({ text: "film" }), answer = window.fetch;
-  let tasks = Array.from({ length: 10000 }, (_, n) => ({ id: String(99999 - n), createdAt: String(99999 - n), fits: n % 1400 === 700, step: 0 }));
-  const page = (from) => {
-    const end = Math.min(from + 3000, tasks.length), hasMore = end < tasks.length;
-    return { tasks: tasks.slice(from, end).filter((task) => task.fits).map((task) => ({ ...task })), hasMore, next: hasMore ? String(end) : null, searchedTo: hasMore ? tasks[end - 1].createdAt : null };
+  let tasks = Array.from({ length: 10000 }, (_, n) => ({ id: String(99999 - n), createdAt: String(99999 - n), fits: n % 1400 === 700 && n >= first, step: 0 }));
+  const page = (cursor) => {
+    const from = cursor ? tasks.findIndex((task) => task.id === cursor) + 1 : 0, end = Math.min(from + 3000, tasks.length), hasMore = end < tasks.length;
+    return { tasks: tasks.slice(from, end).filter((task) => task.fits).map((task) => ({ ...task })), hasMore, next: hasMore ? tasks[end - 1].id : null, searchedTo: hasMore ? tasks[end - 1].createdAt : null };
   };
-  window.fetch = async (path) => new Response(JSON.stringify(page(Number(new URL(path, location.href).searchParams.get("cursor") ?? 0))));
+  window.fetch = async (path) => new Response(JSON.stringify(page(new URL(path, location.href).searchParams.get("cursor"))));
+  const again = async () => {
+    rows.merge(page(null));
+    for (let at = 0, reads = 0; at < rows.rows.length && reads < 10; reads += 1) at = await rows.refresh(at);
+    rows.apply(0);
+  };
   while (rows.hasMore) await rows.more();
   const all = rows.rows.length;
   for (const task of tasks) task.step = 1;
-  tasks[3500].fits = false;
-  rows.merge(page(0));
-  for (let at = 0, reads = 0; at < rows.rows.length && reads < 10; reads += 1) at = await rows.refresh(at);
-  rows.apply(0);
+  tasks[4900].fits = false;
+  await again();
+  const left = rows.rows.length;
+  tasks = [{ id: "999999", createdAt: "999999", fits: true, step: 1 }, ...tasks];
+  for (let time = 0; time < 4; time += 1) await again();
   window.fetch = answer;
-  return [all, rows.rows.length, rows.rows.filter((row) => row.task.step !== 1).length];
+  return [all, left, rows.rows.length, rows.rows[0].id, rows.rows.filter((row) => row.task.step !== 1).length];
 }"""
 
 
@@ -1029,7 +1035,8 @@ def a_list_has_each_task_once_whatever_comes_and_goes(s):
             wrong = page.evaluate(MODEL, {"seed": seed, "isUp": is_up})
             assert not wrong, f"seed {seed}, oldest first: {is_up}: {wrong}"
     assert page.evaluate(BOUNDED) == ["a"]
-    assert page.evaluate(SEARCHED) == [7, 6, 0]
+    assert page.evaluate(SEARCHED, {"first": 0}) == [7, 6, 7, "999999", 0]
+    assert page.evaluate(SEARCHED, {"first": 4000}) == [4, 3, 4, "999999", 0]
     page.context.close()
 
 

@@ -10,6 +10,8 @@ const KEPT = 3000;
 // So many rows stay while somebody only looks at the first ones.
 const MANY = 2 * KEPT;
 export const MOST = 400_000;
+// How many pages are read for one row.
+const READS = 10;
 
 const keyOf = ({ id, createdAt }) => ({ id, createdAt });
 const rowOf = (task) => ({ ...keyOf(task), task });
@@ -24,7 +26,8 @@ export class Rows {
   scrollTop = 0;
   /// How many pages in a row had no match: the server looks at a bounded number of tasks for each.
   barren = 0;
-  #pages = [{ cursor: null, after: null }];
+  // A page begins behind the row `after`, and where a search went on from, behind the time `from`.
+  #pages = [{ cursor: null, after: null, from: null }];
   #next = null;
   // New rows that wait to be shown, by id.
   #fresh = new Map();
@@ -61,6 +64,9 @@ export class Rows {
     return this.rows[index]?.id === key.id ? index + 1 : index;
   }
 
+  // Whether a search that goes on from a time gets to a row.
+  #reaches(from, { createdAt }) { return !from || (this.isUp ? createdAt >= from : createdAt <= from); }
+
   // The last place that a page tells of. Of the tasks that were created at `searchedTo`, only some may have been looked at.
   #edge(last, searchedTo) {
     return searchedTo && last?.createdAt !== searchedTo ? { createdAt: searchedTo, id: this.isUp ? "" : "~" } : last;
@@ -93,7 +99,7 @@ export class Rows {
     this.hasMore = page.hasMore && Boolean(page.next);
     this.isCut = page.hasMore && !page.next;
     this.searchedTo = page.searchedTo ?? null;
-    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null });
+    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null, from: this.searchedTo });
     this.isRead = true;
   }
 
@@ -105,36 +111,38 @@ export class Rows {
       this.merge(page);
       if (!this.isUp || page.tasks.length || !page.next) return Infinity;
       // The search took more pages than before.
-      this.#pages.push({ cursor: page.next, after: null });
+      this.#pages.push({ cursor: page.next, after: null, from: page.searchedTo });
     }
     const row = this.rows[index];
-    while (row) {
-      const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
+    // What is behind very many new ones is found with the next times.
+    for (let reads = 0; row && reads < READS; reads += 1) {
+      const at = this.#pages.findLastIndex(({ after, from }) => (!after || this.#precedes(after, row)) && this.#reaches(from, row)), { cursor, after, from } = this.#pages[at];
       const page = await this.#read(cursor), last = page.tasks.at(-1), edge = page.next ? this.#edge(last, page.searchedTo) : null;
-      this.merge(page, after);
+      this.merge(page, after, from);
       if (!edge) return Infinity;
       if (!this.#precedes(edge, row)) return this.#behind(edge);
       // So many have come into this page, or before it, that it ends before the row.
-      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after });
+      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after, from: page.searchedTo });
     }
     return Infinity;
   }
 
-  /// The page has all that match between `after` (or the start) and the last of them, or where it was searched to, or the end
-  /// if there are no more.
-  merge({ tasks, hasMore, next, searchedTo }, after = null) {
+  /// The page has all that match between `after` (or the start), or behind the time `start`, and the last of them, or where it was
+  /// searched to, or the end if there are no more.
+  merge({ tasks, hasMore, next, searchedTo }, after = null, start = null) {
     const last = tasks.at(-1), edge = hasMore ? this.#edge(last, searchedTo) : null;
     if (hasMore && !edge) return;
-    const isWithin = (key) => (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
+    const isWithin = (key) => (!start || key.createdAt !== start && this.#reaches(start, key)) && (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
     const from = after ? this.#behind(after) : 0, end = edge ? this.#behind(edge) : this.rows.length;
     const found = new Map(tasks.map((task) => [task.id, task]));
     for (const row of this.rows.slice(from, end)) {
       const task = found.get(row.id);
+      if (!task && !isWithin(row)) continue;
       row.isGone = !task;
       if (task) { row.task = task; found.delete(row.id); }
     }
     if (!hasMore) { this.hasMore = false; this.#next = null; }
-    if (!after) this.#first = hasMore && next && !searchedTo ? { ...keyOf(last), next } : null;
+    if (!after && !start) this.#first = hasMore && next && !searchedTo ? { ...keyOf(last), next } : null;
     // A page without any known task does not touch the rows behind it. And those that were the last may be so no more.
     const isPast = this.#gap && isWithin(this.#gap);
     const isTouching = found.size < tasks.length || !isPast && tasks.some((task) => this.#fresh.has(task.id));
@@ -176,7 +184,7 @@ export class Rows {
       this.#fresh.clear();
     }
     if (gap) {
-      this.#pages = [...this.#pages.filter(({ after }) => !after || this.#precedes(after, gap)), { cursor: gap.next, after: gap }];
+      this.#pages = [...this.#pages.filter(({ after, from }) => (!after || this.#precedes(after, gap)) && this.#reaches(from, gap)), { cursor: gap.next, after: gap, from: null }];
       this.#next = gap.next;
       this.hasMore = true;
       this.searchedTo = this.#gap = null;

@@ -57,6 +57,14 @@ create function begin_apply(alone boolean, tasks uuid[]) returns void language p
 declare
   key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'reelhaul needs transactions that are read committed, and those of this user are %',
+      current_setting('transaction_isolation')
+      using errcode = '25001', hint = 'ALTER ROLE ... SET default_transaction_isolation = ''read committed''';
+  end if;
+  -- Who sends the rest of the batch may be gone, with its machine: what is locked is free within half a minute then.
+  perform set_config('tcp_keepalives_idle', '10', true), set_config('tcp_keepalives_interval', '5', true),
+          set_config('tcp_keepalives_count', '3', true);
   if alone then
     perform pg_advisory_xact_lock(key);
   else

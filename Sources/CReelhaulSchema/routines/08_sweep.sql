@@ -107,10 +107,13 @@ begin
   update worker set dead = true where id in (select id from over);
   select array_agg(id) into gone from (select id from worker where dead order by id for update skip locked) w;
 
+  -- Those that somebody holds are for the next sweep, and hold up no other.
   select array_agg(l.ctid), array_agg(l.task_id) into tuples, lost
-    from (select ctid, task_id from run where gone is not null and worker_id = any(gone) order by task_id limit 5000
-            for update skip locked) l;
-  perform lock_tasks(lost);
+    from (select r.ctid, r.task_id
+            from run r join task t on t.id = any(array[r.task_id])
+           where gone is not null and r.worker_id = any(gone)
+           order by r.task_id limit 5000
+             for update of r skip locked for no key update of t skip locked) l;
 
   -- Locks the task's row first: a control command that has locked it may be taking it out of `delayed`.
   select array_agg(id) into delays_over

@@ -285,7 +285,7 @@ package actor EventHub {
       switch notice {
       case .gap(let partition, _, let found): gaps.withLock { $0[partition.partition] = found }
       case .unanswered(let error): note(error)
-      // It is told once. What is asked for by name is answered all the same.
+      // It is told once, and over with the next event: what is asked for by name is answered all the same.
       case .error(let error) where error.isTopicRefusal: note(error)
       case .answered where silence.withLock({ $0?.isTopicRefusal != true }): note(nil)
       default: break

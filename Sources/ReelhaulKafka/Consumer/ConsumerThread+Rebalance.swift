@@ -42,9 +42,11 @@ extension ConsumerThread {
     if case .offsets(let told) = answer { offsets = told }
     ledger.assign(partitions, offsets)
     let fresh = PartitionList([])
+    // Of a partition without an offset in the group, the beginning is known: nobody needs to ask for it again.
+    let absent = Set(offsets?.absent ?? [])
     for partition in partitions {
-      // Of a partition without an offset in the group, the beginning is known: nobody needs to ask for it again.
-      fresh.add(partition, offset: ledger.positions[partition] ?? offsets.map { $0.starts[partition] ?? 0 })
+      let start = absent.contains(partition) ? offsets?.starts[partition] ?? 0 : nil
+      fresh.add(partition, offset: ledger.positions[partition] ?? start)
     }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")
     exchange.dropQuestion()

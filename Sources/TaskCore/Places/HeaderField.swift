@@ -17,8 +17,11 @@ extension HeaderField {
   ]
   /// Or if it has one of these as a word, as `X-Api-Key` does.
   private static let secretWords: Set<Substring> = ["auth", "key", "jwt"]
-  /// It only tells one request from another.
-  private static let idempotencyKey = "idempotency-key"
+  /// They only tell one request from another, or name a key that a store keeps.
+  private static let publicNames: Set<String> = [
+    "idempotency-key", "x-amz-server-side-encryption-aws-kms-key-id",
+    "x-amz-server-side-encryption-bucket-key-enabled",
+  ]
 
   private static let reservedNames: Set<String> = [
     "host", "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
@@ -29,7 +32,7 @@ extension HeaderField {
   /// Whether the name looks like that of a secret. A secret must not be in a task.
   public var isSecret: Bool {
     let name = name.lowercased()
-    guard name != Self.idempotencyKey else { return false }
+    guard !Self.publicNames.contains(name) else { return false }
     return Self.secretParts.contains { name.contains($0) }
       || name.split { "-_.".contains($0) }.contains { Self.secretWords.contains($0) }
   }

@@ -38,6 +38,7 @@ package enum Schema {
     7_097_273_083_511_749_362,
     -6_029_446_947_634_453_419,
     -8_200_763_587_194_893_315,
+    -5_657_846_561_487_368_604,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -60,7 +60,12 @@ extension StorageRoot {
     _ credential: String?, refused: S3Credential? = nil
   ) async throws(TaskFailure) -> S3Credential {
     guard let credential else { return try await standardS3Credential() }
-    let found = try await credentials.credential(credential, on: files) { $0.s3 == refused }
+    let found = try await credentials.credential(credential, on: files) { kept in
+      guard let refused, var keys = kept.s3 else { return false }
+      // The store may have told another one.
+      keys.region = refused.region
+      return keys == refused
+    }
     guard let s3 = found.s3 else {
       throw TaskFailure(
         code: .credentialRefused, message: "the credential \"\(credential)\" has no s3 form, which s3:// needs",

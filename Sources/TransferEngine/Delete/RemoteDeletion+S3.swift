@@ -62,7 +62,7 @@ extension RemoteDeletion {
     call.method = .delete
     do {
       try await sendDelete(call, client)
-    } catch let error as S3Error where error.status == 501 && call.headers.count > spec.headers.count {
+    } catch let error as S3Error where error.mayRefuseField && call.headers.count > spec.headers.count {
       // A store that does not know the condition.
       call.headers = spec.headers
       try await sendDelete(call, client)
@@ -162,7 +162,7 @@ extension RemoteDeletion {
     repeat {
       var query: S3Query = ["list-type": "2", "prefix": prefix, "encoding-type": "url"]
       if let token { query.append("continuation-token", token) }
-      let call = S3Client.Call(method: .get, query: query)
+      let call = S3Client.Call(method: .get, query: query, headers: spec.headers)
       let page = try await retrying(client, prefix) { try await client.document(S3ObjectList.self, call) }
       guard page.objects.allSatisfy({ $0.key.utf8.starts(with: prefix.utf8) }) else {
         throw TaskFailure(
@@ -257,11 +257,12 @@ extension RemoteDeletion {
       let part = objects[start..<min(objects.count, start + S3Deletion.limit)]
       let xml = S3Deletion(part.map(\.key)).xml
       var call = S3Client.Call(method: .post, query: ["delete": ""])
-      call.headers = [
-        HeaderField(name: "Content-MD5", value: S3Checksum.contentMD5(xml)),
-        HeaderField(name: "x-amz-checksum-crc32c", value: S3Checksum.crc32c(xml.withUnsafeBytes { crc32c($0) })),
-        HeaderField(name: "Content-Type", value: "application/xml"),
-      ]
+      call.headers =
+        spec.headers + [
+          HeaderField(name: "Content-MD5", value: S3Checksum.contentMD5(xml)),
+          HeaderField(name: "x-amz-checksum-crc32c", value: S3Checksum.crc32c(xml.withUnsafeBytes { crc32c($0) })),
+          HeaderField(name: "Content-Type", value: "application/xml"),
+        ]
       call.body = { CurlBytes(xml) }
       call.payloadHash = Hex.encode(digest(.sha256, of: xml))
       call.isSlow = true
@@ -287,7 +288,7 @@ extension RemoteDeletion {
         if number >= Self.window, let (key, failure) = try await group.next() { refused[Array(key.utf8)] = failure }
         group.addTask {
           do {
-            try await sendDelete(S3Client.Call(method: .delete, key: object.key), client)
+            try await sendDelete(S3Client.Call(method: .delete, key: object.key, headers: spec.headers), client)
             return (object.key, nil)
           } catch {
             guard let failure = client.failure(error, object.key) as? TaskFailure, failure.class != .wait else {

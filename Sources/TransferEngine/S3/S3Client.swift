@@ -85,6 +85,11 @@ final class S3Client: Sendable {
         guard refreshes else { throw try await reason(ofRefused: call) ?? error }
         refreshes = false
         try await refresh(refused: credential)
+      } else if call.method == .head, error.status == 403, error.code == nil, refreshes, credential.isTemporary {
+        // Nor that it has gone: without a look, an object that is there could be replaced with the next keys.
+        refreshes = false
+        _ = try await reason(ofRefused: call)
+        guard try await self.credential() != credential else { throw error }
       } else {
         throw error
       }

@@ -17,6 +17,9 @@ package struct S3Credential: Hashable, Sendable {
   /// When the store stops to accept it, if that is known.
   package var expiresAt: Timestamp?
 
+  /// Whether others will take its place by themselves.
+  var isTemporary: Bool { sessionToken != nil || expiresAt != nil }
+
   /// - Parameter pathStyle: If nil, true for an endpoint and false for AWS.
   package init(
     accessKeyID: String, secretAccessKey: String, sessionToken: String? = nil, region: String = standardRegion,

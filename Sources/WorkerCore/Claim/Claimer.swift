@@ -92,6 +92,8 @@ extension RunStore {
     let part = planner.part(of: limit, free: free, demand, now: now)
     let leavesTasks = part < min(limit, demand?.ready ?? 0)
     guard part > 0 else { return ([], leavesTasks) }
-    return (try await claim(worker, limit: part, call: planner.call), leavesTasks)
+    let claims = try await claim(worker, limit: part, call: planner.call)
+    // What it did not get of its part cannot run now: a limit is reached, or a storage missing.
+    return (claims, leavesTasks && claims.count == part)
   }
 }

@@ -77,6 +77,13 @@ struct PostgresDoctor {
           "settings", .warning, "\(name) is off",
           advice: "Set \(name) = on: without it the database will be damaged sooner or later."))
     }
+    let isolation = try row.text(columns["isolation"])
+    if isolation != "read committed" {
+      findings.append(
+        Finding(
+          "settings", .failed, "default_transaction_isolation is \(isolation): no command is applied",
+          advice: "ALTER ROLE … SET default_transaction_isolation = 'read committed', and restart the workers."))
+    }
     let (used, most) = (try row.int64(columns["sessions"]), try row.int64(columns["max_connections"]))
     if used * 10 > most * 9 {
       findings.append(
@@ -131,9 +138,11 @@ struct PostgresDoctor {
            (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock,
            current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
            current_setting('autovacuum') AS autovacuum, a.sessions,
+           current_setting('default_transaction_isolation') AS isolation,
            pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS takes_no_writes,
            -- NULL if there is no schema yet.
-           (SELECT coalesce(bool_and(pg_has_role(relowner, 'USAGE')), true)
+           (SELECT coalesce(bool_and(pg_has_role(relowner, 'USAGE') AND has_table_privilege(oid, 'INSERT')
+                                     AND has_table_privilege(oid, 'UPDATE')), true)
                    AND coalesce(has_schema_privilege(current_schema(), 'CREATE'), true)
               FROM pg_class WHERE oid IN (to_regclass('task'), to_regclass('worker'), to_regclass('command_inbox'))) AS may_write,
            current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds

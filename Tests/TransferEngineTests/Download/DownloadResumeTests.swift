@@ -205,6 +205,21 @@ import Testing
     }
   }
 
+  @Test("single answers that ignore the range throw nothing away that is there") func singleWholeAnswers() async throws
+  {
+    try await DownloadHarness.run { harness in
+      harness.origin.serve(DownloadHarness.path, Self.file)
+      harness.origin.script(DownloadHarness.path) { [2, 5, 8].contains($0.number) ? [.ignoresRange] : [] }
+      let ledger = RecordingLedger()
+      #expect(
+        await harness.run(harness.spec { $0.connections = 1 }, ledger: ledger)
+          == .succeeded(sha256: Self.file.sha256, bytes: Self.size))
+      #expect(ledger.checkpoints.allSatisfy { $0.generation == 0 })
+      #expect(harness.origin.exchanges(DownloadHarness.path).count > 8)
+      #expect(harness.origin.exchanges(DownloadHarness.path).allSatisfy { $0.request["range"] != nil })
+    }
+  }
+
   @Test("a checkpoint without its staging file starts a new generation")
   func aCheckpointWithoutItsFileStartsAnew() async throws {
     try await DownloadHarness.run { harness in

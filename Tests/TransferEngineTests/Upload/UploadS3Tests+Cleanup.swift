@@ -50,6 +50,42 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("a store that refuses the question for a checksum is asked without it", arguments: [false, true])
+  func refusesMode(isSmall: Bool) async throws {
+    try await UploadHarness.run { harness in
+      let size = isSmall ? Self.small : Self.bytes().count
+      try harness.put(Self.bytes(size))
+      harness.store.script { request in
+        guard request["x-amz-checksum-mode"] != nil else { return [] }
+        let why =
+          "<Error><Code>InvalidArgument</Code><Message>Unsupported header 'x-amz-checksum-mode'</Message></Error>"
+        return [.status(400, body: request.method == "HEAD" ? "" : why)]
+      }
+      #expect(await harness.run(Self.spec()).failure == nil)
+      #expect(harness.store.objects.values.map(\.size) == [Int64(size)])
+    }
+  }
+
+  @Test("keys of a program that were taken back are renewed before an object could be replaced") func keysThatAreGone()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(Self.small))
+      #expect(await harness.run(Self.spec()).failure == nil)
+      S3Conditions.learn(.ignored, of: "\(harness.store.url())/films")
+      try harness.renew(token: "former")
+      harness.store.script { request in
+        guard request["x-amz-security-token"] == "former" else { return [] }
+        try? harness.renew(token: "new")
+        let why = "<Error><Code>InvalidAccessKeyId</Code><Message>gone</Message></Error>"
+        return [.status(403, body: request.method == "HEAD" ? "" : why)]
+      }
+      let before = harness.store.exchanges(.putObject).count
+      #expect(await harness.run(Self.spec { $0.id = .random() }).failure?.code == .destinationExists)
+      #expect(harness.store.exchanges(.putObject).count == before)
+    }
+  }
+
   @Test("what one request makes needs no credential to be given up") func abortWithoutCredential() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(Self.small))

@@ -222,7 +222,10 @@ extension UploadS3Tests {
 
   @Test("a lost answer to the end where nobody may look is no reason for another upload, unless it may replace")
   func lostCompleteUnseen() async throws {
-    for ifExists in [IfExists.fail, .replace] {
+    for (ifExists, answer) in [
+      (IfExists.fail, StoreFault.closeAfterApplying), (.replace, .closeAfterApplying),
+      (.fail, .statusAfterApplying(504)),
+    ] {
       let isLost = Lock(false)
       try await upload(
         spec: Self.spec { $0.ifExists = ifExists },
@@ -232,10 +235,10 @@ extension UploadS3Tests {
             return []
           }
           isLost.withLock { $0 = true }
-          return [.closeAfterApplying]
+          return [answer]
         }
       ).run { harness, outcome in
-        #expect(outcome.failure?.code == (ifExists == .fail ? .answerLost : nil), "\(outcome)")
+        #expect(outcome.failure?.code == (ifExists == .fail ? .answerLost : nil), "\(answer): \(outcome)")
         #expect(harness.store.exchanges(.uploadPart).count == (ifExists == .fail ? 4 : 8))
         Self.expectThere(harness)
       }

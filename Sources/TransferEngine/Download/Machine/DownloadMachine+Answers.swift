@@ -119,7 +119,10 @@ extension DownloadMachine {
       proof: !isDelimited && allowsUnframed ? expectation : nil)
     let needsSeal = (identity.size ?? .max) > limits.sealAbove && (identity.hasValidator || identity.size != nil)
     let needsProof = !isDelimited && expectation == nil
-    state = .working(.whole(Whole(version: version, place: place, needsSeal: needsSeal, needsProof: needsProof)))
+    state = .working(
+      .whole(
+        Whole(
+          version: version, place: place, needsSeal: needsSeal, needsProof: needsProof, isDelimited: isDelimited)))
     let size = identity.size ?? expect.bytes
     requests[id]?.answer = .accepted(count: size)
     return (.write(offset: 0, count: size), [.openStaging(generation: probe.generation, size: size)])

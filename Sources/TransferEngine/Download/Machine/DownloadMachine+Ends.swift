@@ -49,7 +49,15 @@ extension DownloadMachine {
         }
         return arrived(received, work)
       }
-      if let refusal = refusal(ofBody: received, interruption) { return end(.failed(refusal)) }
+      if var refusal = refusal(ofBody: received, interruption) {
+        if case .whole(let whole) = work, !whole.isDelimited, interruption == nil, tally.undelimited != received {
+          // It may have been cut, but hardly twice at the same byte.
+          tally.undelimited = received
+          refusal.class = .retry
+          return failed(refusal, running, work)
+        }
+        return end(.failed(refusal))
+      }
       if case .comparing(let version) = work, interruption?.isOwn ?? true {
         let size = version.identity.size ?? 0
         let seen = interruption == nil ? "\(received)" : "more"
@@ -57,7 +65,7 @@ extension DownloadMachine {
       }
       return failed(Self.failure(ofBody: interruption, url: running.place.url), running, work)
     case .changed(let mismatch): return changed(mismatch, work)
-    case .unranged: return unranged(running.request, work)
+    case .unranged: return unranged(running, work)
     case .same:
       guard case .sealing(let seal) = work else { return send() }
       return complete(seal.version)
@@ -145,12 +153,16 @@ extension DownloadMachine {
 
   /// The server does not send the part: first asks without `If-Range`, in which some servers accept only a date, then
   /// without a range.
-  private mutating func unranged(_ request: Request, _ work: Work) -> [Action] {
-    if case .part = request.asked, request.ifRange != nil {
+  private mutating func unranged(_ running: Running, _ work: Work) -> [Action] {
+    if case .part = running.request.asked, running.request.ifRange != nil {
       server.usesIfRange = false
       return send()
     }
-    return restart(.whole)
+    guard work.received?.received.isEmpty == false else { return restart(.whole) }
+    // Some of a server's answers may be so: what is there is not thrown away for one of them.
+    var running = running
+    running.isMisranged = true
+    return failed(.badResponse("the server does not send the range", url: running.place.url), running, work)
   }
 
   /// The bytes do not have the expected digest: fetches them again, but only once.

@@ -107,6 +107,8 @@ extension DownloadMachine {
     let needsSeal: Bool
     /// Whether nothing will prove that the body is whole, once it has ended.
     let needsProof: Bool
+    /// Whether a body that was cut differs from a whole one.
+    let isDelimited: Bool
   }
 
   struct Seal {
@@ -149,6 +151,8 @@ extension DownloadMachine {
     /// How many versions of the source the run has seen.
     var versions = 1
     var digestFailures = 0
+    /// How long the last body was that has no end of its own and was too short.
+    var undelimited: Int64?
     /// Whether the credential was read again after a refusal.
     var hasReadCredential = false
     /// What arrived since the last sample of requests that are over.

@@ -137,6 +137,7 @@ extension S3Target {
 
   /// What follows from a refusal: the object, if it is there nevertheless; nil where the end is to be tried again.
   private func refused(_ error: S3Error, _ ending: inout Ending) async throws -> UploadedObject? {
+    if Self.isUntold(error.status) || error.status < 300 { ending.isInDoubt = true }
     // Its answer may have been lost, and this one is about what it did.
     if var there = try await own(ending.upload, isInDoubt: ending.isInDoubt),
       try await proves(&there, ending.upload, crc32c: ending.crc32c)

@@ -22,11 +22,18 @@ extension S3Target {
   }
 
   func head() async throws -> Look {
-    let call = S3Client.Call(
-      method: .head, key: key, headers: [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")])
+    var call = S3Client.Call(method: .head, key: key)
+    if !hasRefusedMode.withLock({ $0 }) { call.headers = [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")] }
     let head: CurlHead
     do {
-      head = try await client.send(call).head
+      do {
+        head = try await client.send(call).head
+      } catch let error as S3Error where !call.headers.isEmpty && error.mayRefuseChecksum {
+        // Some stores know no checksums, and refuse who asks for one.
+        call.headers = []
+        head = try await client.send(call).head
+        hasRefusedMode.withLock { $0 = true }
+      }
     } catch let error as S3Error {
       switch error.status {
       case 404: return .absent

@@ -20,6 +20,8 @@ struct S3Target: UploadTarget {
   /// Whether the store has refused a request for its condition, or for its checksum.
   let hasRefusedCondition = Lock(false)
   let hasRefusedChecksum = Lock(false)
+  /// Whether the store refuses the question for an object's checksum.
+  let hasRefusedMode = Lock(false)
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000

@@ -97,7 +97,11 @@ extension TusTarget {
     // Something before the server may refuse, too, but does not say that it speaks tus.
     let isServers = answer.head["tus-resumable"] != nil
     if [404, 410].contains(answer.status) || isServers && answer.status == 403 { return .unknown }
-    guard answer.isSuccess else { throw Self.failure(answer, url: url) }
+    guard answer.isSuccess else {
+      var failure = Self.failure(answer, url: url)
+      if answer.status == 403 { failure.class = .retry }
+      throw failure
+    }
     let length = answer.head["upload-length"].flatMap { Int64($0) }
     guard let text = answer.head["upload-offset"] else { return .joining }
     guard let offset = Int64(text), offset >= 0 else {
@@ -193,8 +197,10 @@ extension TusTarget {
         answer = try await ask(.delete, url)
       }
       if [403, 405].contains(answer.status) { isDone = false }
+      let isServers = answer.head["tus-resumable"] != nil
+      let isOver = [404, 405, 410].contains(answer.status) || answer.status == 403 && (!isSure || isServers)
       // The others are ended all the same.
-      if !answer.isSuccess, !(isSure ? [404, 405, 410] : [403, 404, 405, 410]).contains(answer.status) {
+      if !answer.isSuccess, !isOver {
         refusal = refusal ?? TaskFailure(refusing: answer.head, url: url)
       }
     }
