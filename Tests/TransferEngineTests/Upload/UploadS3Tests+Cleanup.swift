@@ -37,9 +37,10 @@ extension UploadS3Tests {
       let gate = OriginGate()
       harness.store.script { request in
         switch request.operation {
-        case .completeUpload: [.holdBody(after: 0, gate)]
-        // As if its parts had been stored after it.
+        case .uploadPart: [.holdBody(after: 0, gate)]
+        // As if a part had been stored after it.
         case .abortUpload where request.ordinal == 1: [.status(204)]
+        case .listParts: [.listPartsExtra]
         default: []
         }
       }
