@@ -26,7 +26,7 @@ export class Rows {
   scrollTop = 0;
   /// How many pages in a row had no match: the server looks at a bounded number of tasks for each.
   barren = 0;
-  // A page begins behind the row `after`, and where a search went on from, behind the time `from`.
+  // A page begins behind the row `after`, and where a search went on, behind the place `from`.
   #pages = [{ cursor: null, after: null, from: null }];
   #next = null;
   // New rows that wait to be shown, by id.
@@ -41,6 +41,8 @@ export class Rows {
     this.filter = filter;
     this.isUp = filter.sort === "createdAt";
   }
+
+  #lastPlace = null;
 
   // Whether `a` stands before `b`.
   #precedes(a, b) {
@@ -64,12 +66,9 @@ export class Rows {
     return this.rows[index]?.id === key.id ? index + 1 : index;
   }
 
-  // Whether a search that goes on from a time gets to a row.
-  #reaches(from, { createdAt }) { return !from || (this.isUp ? createdAt >= from : createdAt <= from); }
-
-  // The last place that a page tells of. Of the tasks that were created at `searchedTo`, only some may have been looked at.
-  #edge(last, searchedTo) {
-    return searchedTo && last?.createdAt !== searchedTo ? { createdAt: searchedTo, id: this.isUp ? "" : "~" } : last;
+  // The place of the last task that a search has looked at: the cursor behind it names its id.
+  #searched({ searchedTo, next }) {
+    return searchedTo ? { createdAt: searchedTo, id: next?.split("_")[1] ?? (this.isUp ? "" : "~") } : null;
   }
 
   #read(cursor) { return get(`v1/tasks${href({ ...this.filter, fields: FIELDS, limit: PAGE, cursor })}`); }
@@ -99,7 +98,8 @@ export class Rows {
     this.hasMore = page.hasMore && Boolean(page.next);
     this.isCut = page.hasMore && !page.next;
     this.searchedTo = page.searchedTo ?? null;
-    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null, from: this.searchedTo });
+    this.#lastPlace = this.#searched(page);
+    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null, from: this.#lastPlace });
     this.isRead = true;
   }
 
@@ -111,28 +111,28 @@ export class Rows {
       this.merge(page);
       if (!this.isUp || page.tasks.length || !page.next) return Infinity;
       // The search took more pages than before.
-      this.#pages.push({ cursor: page.next, after: null, from: page.searchedTo });
+      this.#pages.push({ cursor: page.next, after: null, from: this.#searched(page) });
     }
     const row = this.rows[index];
     // What is behind very many new ones is found with the next times.
     for (let reads = 0; row && reads < READS; reads += 1) {
-      const at = this.#pages.findLastIndex(({ after, from }) => (!after || this.#precedes(after, row)) && this.#reaches(from, row)), { cursor, after, from } = this.#pages[at];
-      const page = await this.#read(cursor), last = page.tasks.at(-1), edge = page.next ? this.#edge(last, page.searchedTo) : null;
+      const at = this.#pages.findLastIndex(({ after, from }) => (!after || this.#precedes(after, row)) && (!from || this.#precedes(from, row))), { cursor, after, from } = this.#pages[at];
+      const page = await this.#read(cursor), last = page.tasks.at(-1), edge = page.next ? this.#searched(page) ?? last : null;
       this.merge(page, after, from);
       if (!edge) return Infinity;
       if (!this.#precedes(edge, row)) return this.#behind(edge);
       // So many have come into this page, or before it, that it ends before the row.
-      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after, from: page.searchedTo });
+      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after, from: this.#searched(page) });
     }
     return Infinity;
   }
 
-  /// The page has all that match between `after` (or the start), or behind the time `start`, and the last of them, or where it was
+  /// The page has all that match between `after` (or the start), or behind the place `start`, and the last of them, or where it was
   /// searched to, or the end if there are no more.
-  merge({ tasks, hasMore, next, searchedTo }, after = null, start = null) {
-    const last = tasks.at(-1), edge = hasMore ? this.#edge(last, searchedTo) : null;
+  merge(page, after = null, start = null) {
+    const { tasks, hasMore, next, searchedTo } = page, last = tasks.at(-1), edge = hasMore ? this.#searched(page) ?? last : null;
     if (hasMore && !edge) return;
-    const isWithin = (key) => (!start || key.createdAt !== start && this.#reaches(start, key)) && (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
+    const isWithin = (key) => (!start || this.#precedes(start, key)) && (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
     const from = after ? this.#behind(after) : 0, end = edge ? this.#behind(edge) : this.rows.length;
     const found = new Map(tasks.map((task) => [task.id, task]));
     for (const row of this.rows.slice(from, end)) {
@@ -150,7 +150,7 @@ export class Rows {
     if (hasMore && next && !searchedTo && (end < this.rows.length ? !isTouching : !this.hasMore)) this.#gap = { ...keyOf(last), next };
     for (const row of this.#fresh.values()) if (isWithin(row)) this.#fresh.delete(row.id);
     // Rows behind what was read come with their page.
-    const bound = this.hasMore ? this.#edge(this.rows.at(-1), this.searchedTo) : null;
+    const bound = this.hasMore ? this.#lastPlace ?? this.rows.at(-1) : null;
     for (const task of found.values()) if (!bound || this.#precedes(task, bound)) this.#fresh.set(task.id, rowOf(task));
     if (this.#fresh.size > MANY) this.#shorten();
   }
@@ -184,10 +184,10 @@ export class Rows {
       this.#fresh.clear();
     }
     if (gap) {
-      this.#pages = [...this.#pages.filter(({ after, from }) => (!after || this.#precedes(after, gap)) && this.#reaches(from, gap)), { cursor: gap.next, after: gap, from: null }];
+      this.#pages = [...this.#pages.filter(({ after, from }) => (!after || this.#precedes(after, gap)) && (!from || this.#precedes(from, gap))), { cursor: gap.next, after: gap, from: null }];
       this.#next = gap.next;
       this.hasMore = true;
-      this.searchedTo = this.#gap = null;
+      this.searchedTo = this.#lastPlace = this.#gap = null;
     }
     return seen ? this.#index(seen) - top : 0;
   }

@@ -57,7 +57,7 @@ create function begin_apply(alone boolean, tasks uuid[]) returns void language p
 declare
   key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
 begin
-  if current_setting('transaction_isolation') <> 'read committed' then
+  if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception 'reelhaul needs transactions that are read committed, and those of this user are %',
       current_setting('transaction_isolation')
       using errcode = '25001', hint = 'ALTER ROLE ... SET default_transaction_isolation = ''read committed''';

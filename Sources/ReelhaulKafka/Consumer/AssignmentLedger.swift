@@ -39,13 +39,16 @@ struct AssignmentLedger {
   /// offset are gone, the log's beginning is read next, and committed, so that nobody notices the gap again.
   mutating func assign(_ partitions: [TopicPartition], _ answer: GroupAnswer.Offsets?) {
     epochs += 1
+    let absent = Set(answer?.absent ?? [])
     for partition in partitions {
       let offset = answer?.committed[partition]
-      let start = answer?.starts[partition]
+      // The group may have told nothing of single partitions.
+      let isTold = offset != nil || absent.contains(partition)
+      let start = isTold ? answer?.starts[partition] : nil
       let isGone = answer?.gone[partition] != nil
       entries[partition] = Entry(
         epoch: epochs, position: ReadPosition(isGone ? start : offset), done: isGone ? start ?? -1 : -1,
-        isKnown: offset != nil, told: answer == nil ? nil : offset ?? -1, start: start)
+        isKnown: offset != nil, told: isTold ? offset ?? -1 : nil, start: start)
     }
   }
 

@@ -78,7 +78,7 @@ struct PostgresDoctor {
           advice: "Set \(name) = on: without it the database will be damaged sooner or later."))
     }
     let isolation = try row.text(columns["isolation"])
-    if isolation != "read committed" {
+    if !["read committed", "read uncommitted"].contains(isolation) {
       findings.append(
         Finding(
           "settings", .failed, "default_transaction_isolation is \(isolation): no command is applied",

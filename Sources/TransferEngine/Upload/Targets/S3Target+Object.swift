@@ -31,8 +31,14 @@ extension S3Target {
       } catch let error as S3Error where !call.headers.isEmpty && error.mayRefuseChecksum {
         // Some stores know no checksums, and refuse who asks for one.
         call.headers = []
-        head = try await client.send(call).head
+        let answer: Result<CurlHead, S3Error>
+        do { answer = .success(try await client.send(call).head) } catch let error as S3Error {
+          answer = .failure(error)
+        }
+        // It says what it has, or that it has nothing.
+        if case .failure(let error) = answer, ![403, 404].contains(error.status) { throw error }
         hasRefusedMode.withLock { $0 = true }
+        head = try answer.get()
       }
     } catch let error as S3Error {
       switch error.status {
