@@ -45,8 +45,7 @@ package struct HookDelivery: Hashable, Sendable {
 
   package init(
     event: HookEvent, attempt: Int = 0, createdAt: Timestamp, age: Duration = .zero, runAt: Timestamp,
-    error: String? = nil,
-    gaveUpAt: Timestamp? = nil
+    error: String? = nil, gaveUpAt: Timestamp? = nil
   ) {
     self.event = event
     self.attempt = attempt

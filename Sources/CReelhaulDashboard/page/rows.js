@@ -19,16 +19,17 @@ const rowOf = (task) => ({ ...keyOf(task), task });
 export class Rows {
   rows = [];
   hasMore = true;
-  searchedTo = null;
   problem = null;
   isReading = false;
   isRead = false;
   scrollTop = 0;
   /// How many pages in a row had no match: the server looks at a bounded number of tasks for each.
   barren = 0;
-  // A page begins behind the row `after`, and where a search went on, behind the place `from`.
-  #pages = [{ cursor: null, after: null, from: null }];
+  // A page begins behind the place `after`: that of a row, or of the last task that a search has looked at.
+  #pages = [{ cursor: null, after: null }];
   #next = null;
+  // Where the search for the last rows has ended.
+  #searched = null;
   // New rows that wait to be shown, by id.
   #fresh = new Map();
   // The task behind which others were not read, and the cursor that reads them: rows behind it go with the next `apply`.
@@ -42,7 +43,8 @@ export class Rows {
     this.isUp = filter.sort === "createdAt";
   }
 
-  #lastPlace = null;
+  /// The time to which tasks were searched, if that is not where the rows end.
+  get searchedTo() { return this.#searched?.createdAt ?? null; }
 
   // Whether `a` stands before `b`.
   #precedes(a, b) {
@@ -67,7 +69,7 @@ export class Rows {
   }
 
   // The place of the last task that a search has looked at: the cursor behind it names its id.
-  #searched({ searchedTo, next }) {
+  #searchedBy({ searchedTo, next }) {
     return searchedTo ? { createdAt: searchedTo, id: next?.split("_")[1] ?? (this.isUp ? "" : "~") } : null;
   }
 
@@ -97,9 +99,8 @@ export class Rows {
     this.#next = page.next ?? null;
     this.hasMore = page.hasMore && Boolean(page.next);
     this.isCut = page.hasMore && !page.next;
-    this.searchedTo = page.searchedTo ?? null;
-    this.#lastPlace = this.#searched(page);
-    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.rows.length ? keyOf(this.rows.at(-1)) : null, from: this.#lastPlace });
+    this.#searched = this.#searchedBy(page);
+    if (this.#next) this.#pages.push({ cursor: this.#next, after: this.#searched ?? (this.rows.length ? keyOf(this.rows.at(-1)) : null) });
     this.isRead = true;
   }
 
@@ -111,38 +112,37 @@ export class Rows {
       this.merge(page);
       if (!this.isUp || page.tasks.length || !page.next) return Infinity;
       // The search took more pages than before.
-      this.#pages.push({ cursor: page.next, after: null, from: this.#searched(page) });
+      this.#pages.push({ cursor: page.next, after: this.#searchedBy(page) });
     }
     const row = this.rows[index];
     // What is behind very many new ones is found with the next times.
     for (let reads = 0; row && reads < READS; reads += 1) {
-      const at = this.#pages.findLastIndex(({ after, from }) => (!after || this.#precedes(after, row)) && (!from || this.#precedes(from, row))), { cursor, after, from } = this.#pages[at];
-      const page = await this.#read(cursor), last = page.tasks.at(-1), edge = page.next ? this.#searched(page) ?? last : null;
-      this.merge(page, after, from);
+      const at = this.#pages.findLastIndex(({ after }) => !after || this.#precedes(after, row)), { cursor, after } = this.#pages[at];
+      const page = await this.#read(cursor), edge = page.next ? this.#searchedBy(page) ?? page.tasks.at(-1) : null;
+      this.merge(page, after);
       if (!edge) return Infinity;
       if (!this.#precedes(edge, row)) return this.#behind(edge);
       // So many have come into this page, or before it, that it ends before the row.
-      this.#pages.splice(at + 1, 0, { cursor: page.next, after: last ? keyOf(last) : after, from: this.#searched(page) });
+      this.#pages.splice(at + 1, 0, { cursor: page.next, after: keyOf(edge) });
     }
     return Infinity;
   }
 
-  /// The page has all that match between `after` (or the start), or behind the place `start`, and the last of them, or where it was
-  /// searched to, or the end if there are no more.
-  merge(page, after = null, start = null) {
-    const { tasks, hasMore, next, searchedTo } = page, last = tasks.at(-1), edge = hasMore ? this.#searched(page) ?? last : null;
+  /// The page has all that match between `after` (or the start) and the last of them, or where it was searched to, or the end
+  /// if there are no more.
+  merge(page, after = null) {
+    const { tasks, hasMore, next, searchedTo } = page, last = tasks.at(-1), edge = hasMore ? this.#searchedBy(page) ?? last : null;
     if (hasMore && !edge) return;
-    const isWithin = (key) => (!start || this.#precedes(start, key)) && (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
+    const isWithin = (key) => (!after || this.#precedes(after, key)) && (!edge || !this.#precedes(edge, key));
     const from = after ? this.#behind(after) : 0, end = edge ? this.#behind(edge) : this.rows.length;
     const found = new Map(tasks.map((task) => [task.id, task]));
     for (const row of this.rows.slice(from, end)) {
       const task = found.get(row.id);
-      if (!task && !isWithin(row)) continue;
       row.isGone = !task;
       if (task) { row.task = task; found.delete(row.id); }
     }
     if (!hasMore) { this.hasMore = false; this.#next = null; }
-    if (!after && !start) this.#first = hasMore && next && !searchedTo ? { ...keyOf(last), next } : null;
+    if (!after) this.#first = hasMore && next && !searchedTo ? { ...keyOf(last), next } : null;
     // A page without any known task does not touch the rows behind it. And those that were the last may be so no more.
     const isPast = this.#gap && isWithin(this.#gap);
     const isTouching = found.size < tasks.length || !isPast && tasks.some((task) => this.#fresh.has(task.id));
@@ -150,7 +150,7 @@ export class Rows {
     if (hasMore && next && !searchedTo && (end < this.rows.length ? !isTouching : !this.hasMore)) this.#gap = { ...keyOf(last), next };
     for (const row of this.#fresh.values()) if (isWithin(row)) this.#fresh.delete(row.id);
     // Rows behind what was read come with their page.
-    const bound = this.hasMore ? this.#lastPlace ?? this.rows.at(-1) : null;
+    const bound = this.hasMore ? this.#searched ?? this.rows.at(-1) : null;
     for (const task of found.values()) if (!bound || this.#precedes(task, bound)) this.#fresh.set(task.id, rowOf(task));
     if (this.#fresh.size > MANY) this.#shorten();
   }
@@ -184,10 +184,10 @@ export class Rows {
       this.#fresh.clear();
     }
     if (gap) {
-      this.#pages = [...this.#pages.filter(({ after, from }) => (!after || this.#precedes(after, gap)) && (!from || this.#precedes(from, gap))), { cursor: gap.next, after: gap, from: null }];
+      this.#pages = [...this.#pages.filter(({ after }) => !after || this.#precedes(after, gap)), { cursor: gap.next, after: gap }];
       this.#next = gap.next;
       this.hasMore = true;
-      this.searchedTo = this.#lastPlace = this.#gap = null;
+      this.#searched = this.#gap = null;
     }
     return seen ? this.#index(seen) - top : 0;
   }

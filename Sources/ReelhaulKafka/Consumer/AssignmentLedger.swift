@@ -39,11 +39,10 @@ struct AssignmentLedger {
   /// offset are gone, the log's beginning is read next, and committed, so that nobody notices the gap again.
   mutating func assign(_ partitions: [TopicPartition], _ answer: GroupAnswer.Offsets?) {
     epochs += 1
-    let absent = Set(answer?.absent ?? [])
     for partition in partitions {
       let offset = answer?.committed[partition]
       // The group may have told nothing of single partitions.
-      let isTold = offset != nil || absent.contains(partition)
+      let isTold = offset != nil || answer?.absent.contains(partition) == true
       let start = isTold ? answer?.starts[partition] : nil
       let isGone = answer?.gone[partition] != nil
       entries[partition] = Entry(
@@ -61,10 +60,9 @@ struct AssignmentLedger {
   /// Applies the group's answer. Returns the partitions to ``restart(_:)``: their offset no longer exists or belongs
   /// to another log.
   mutating func learn(_ answer: GroupAnswer.Offsets) -> [TopicPartition] {
-    let absent = Set(answer.absent)
     return entries.compactMap { partition, entry in
       let offset = answer.committed[partition]
-      guard offset != nil || absent.contains(partition) else { return nil }
+      guard offset != nil || answer.absent.contains(partition) else { return nil }
       let told = entry.told ?? offset ?? -1
       entries[partition]?.told = told
       if let offset, isShared || offset <= max(told, entry.handedOut) {
@@ -104,7 +102,7 @@ struct AssignmentLedger {
   mutating func restart(_ partitions: [TopicPartition]) -> [TopicPartition] {
     let staying = partitions.filter { entries[$0]?.isRevoked == false }
     remove(partitions)
-    assign(staying, GroupAnswer.Offsets(absent: staying))
+    assign(staying, GroupAnswer.Offsets(absent: Set(staying)))
     return staying
   }
 

@@ -43,9 +43,8 @@ extension ConsumerThread {
     ledger.assign(partitions, offsets)
     let fresh = PartitionList([])
     // Of a partition without an offset in the group, the beginning is known: nobody needs to ask for it again.
-    let absent = Set(offsets?.absent ?? [])
     for partition in partitions {
-      let start = absent.contains(partition) ? offsets?.starts[partition] ?? 0 : nil
+      let start = offsets.flatMap { $0.absent.contains(partition) ? $0.starts[partition] ?? 0 : nil }
       fresh.add(partition, offset: ledger.positions[partition] ?? start)
     }
     report(fresh.lend { rd_kafka_incremental_assign(handle.raw, $0) }, "assign")

@@ -18,7 +18,7 @@ enum GroupAnswer: Sendable {
   struct Offsets: Sendable {
     var committed: [TopicPartition: Int64] = [:]
     /// The partitions for which the group has no offset.
-    var absent: [TopicPartition] = []
+    var absent: Set<TopicPartition> = []
     /// The requested beginnings and ends of logs that could be found out.
     var starts: [TopicPartition: Int64] = [:]
     var ends: [TopicPartition: Int64] = [:]
@@ -26,7 +26,7 @@ enum GroupAnswer: Sendable {
     /// The offsets of the group behind which records were dropped unread.
     var gone: [TopicPartition: Int64] { committed.filter { $0.value < starts[$0.key] ?? 0 } }
     /// The partitions without an offset whose first records are gone.
-    var begun: [TopicPartition] { absent.filter { starts[$0] ?? 0 > 0 } }
+    var begun: [TopicPartition] { Array(absent.filter { starts[$0] ?? 0 > 0 }) }
   }
 }
 
@@ -70,7 +70,7 @@ final class GroupInquirer: Sendable {
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { return .failure(code) }
     return .offsets(
       .init(
-        committed: list.offsets, absent: list.absent,
+        committed: list.offsets, absent: Set(list.absent),
         starts: ends(.first, of: Array(question.unknown.union(question.searched))),
         ends: ends(.last, of: question.searched)))
   }

@@ -44,9 +44,11 @@ package final class KafkaProducer: Sendable {
       case .leader: ["enable.idempotence": "false", "acks": "1"]
       }
     let handle = try KafkaHandle(.producer, configuration, defaults: defaults, required: required)
-    let names = ["delivery.timeout.ms", "message.timeout.ms"]
-    let timeout = names.compactMap { configuration.properties[$0] ?? defaults[$0] }.compactMap { Int($0) }.first
-    let worker = ProducerThread(handle, window: window, timeout: timeout == 0 ? nil : .milliseconds(timeout ?? 300_000))
+    // Two names of one property; 0 is no limit.
+    let timeout =
+      ["delivery.timeout.ms", "message.timeout.ms"].compactMap { configuration.properties[$0] ?? defaults[$0] }
+      .first.flatMap { Int($0) } ?? 0
+    let worker = ProducerThread(handle, window: window, timeout: timeout > 0 ? .milliseconds(timeout) : nil)
     self.worker = worker
     thread = PollThread(name: "kafka-producer") { worker.run() }
   }

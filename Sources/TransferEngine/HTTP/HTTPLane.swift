@@ -107,8 +107,11 @@ extension TaskFailure {
     }
   }
 
+  /// Whether the server refused who asks, and not what is asked for.
+  var isOfCredential: Bool { [.http(401), .http(403)].contains(code) }
+
   /// Whether the server may take the same request with a credential that is read anew.
-  var mayBeOfOldCredential: Bool { self.class == .fail && [.http(401), .http(403)].contains(code) }
+  var mayBeOfOldCredential: Bool { self.class == .fail && isOfCredential }
 }
 
 extension CurlHead {

@@ -76,7 +76,7 @@ final class UploadRun: @unchecked Sendable {
       }
     } catch var failure as TaskFailure {
       // The next attempt goes on with it.
-      if [.http(401), .http(403)].contains(failure.code), await hasNewCredential() { failure.class = .retry }
+      if failure.isOfCredential, await hasNewCredential() { failure.class = .retry }
       // The end of a run that was stopped may look like a failure of the request that it canceled.
       if failure.class == .fail, !Task.isCancelled { await giveUp() }
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)

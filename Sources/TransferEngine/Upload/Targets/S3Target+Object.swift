@@ -22,30 +22,30 @@ extension S3Target {
   }
 
   func head() async throws -> Look {
-    var call = S3Client.Call(method: .head, key: key)
-    if !hasRefusedMode.withLock({ $0 }) { call.headers = [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")] }
+    do {
+      guard !hasRefusedMode.withLock({ $0 }) else { return try await head(asking: []) }
+      do {
+        return try await head(asking: [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")])
+      } catch let error as S3Error where error.mayRefuseChecksum {
+        // Some stores know no checksums, and refuse who asks for one.
+        let look = try await head(asking: [])
+        hasRefusedMode.withLock { $0 = true }
+        return look
+      }
+    } catch {
+      throw client.failure(error, key)
+    }
+  }
+
+  /// Throws ``S3Error`` for an answer that says nothing of the object.
+  private func head(asking fields: [HeaderField]) async throws -> Look {
     let head: CurlHead
     do {
-      do {
-        head = try await client.send(call).head
-      } catch let error as S3Error where !call.headers.isEmpty && error.mayRefuseChecksum {
-        // Some stores know no checksums, and refuse who asks for one.
-        call.headers = []
-        let answer: Result<CurlHead, S3Error>
-        do { answer = .success(try await client.send(call).head) } catch let error as S3Error {
-          answer = .failure(error)
-        }
-        // It says what it has, or that it has nothing.
-        if case .failure(let error) = answer, ![403, 404].contains(error.status) { throw error }
-        hasRefusedMode.withLock { $0 = true }
-        head = try answer.get()
-      }
-    } catch let error as S3Error {
-      switch error.status {
-      case 404: return .absent
-      case 403: return .forbidden
-      default: throw client.failure(error, key)
-      }
+      head = try await client.send(S3Client.Call(method: .head, key: key, headers: fields)).head
+    } catch let error as S3Error where error.status == 404 {
+      return .absent
+    } catch let error as S3Error where error.status == 403 {
+      return .forbidden
     }
     var object = UploadedObject(
       size: head["content-length"].flatMap { Int64($0) }, etag: head["etag"], versionID: head["x-amz-version-id"])

@@ -319,7 +319,7 @@ struct S3Target: UploadTarget {
   func abort(session: [UInt8]) async throws {
     guard let uploadID = try Session(session).uploadID else { return }
     for number in 0..<Self.aborts {
-      if number > 0 { try await Task.sleep(for: .seconds(1)) }
+      if number > 0 { try await client.pause(.seconds(1)) }
       do {
         _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
       } catch let error as S3Error {

@@ -94,9 +94,7 @@ extension TusTarget {
 
   func standing(of url: String, size: Int64) async throws -> Standing {
     let answer = try await ask(.head, url)
-    // Something before the server may refuse, too, but does not say that it speaks tus.
-    let isServers = answer.head["tus-resumable"] != nil
-    if [404, 410].contains(answer.status) || isServers && answer.status == 403 { return .unknown }
+    if [404, 410].contains(answer.status) || answer.status == 403 && answer.isOfTus { return .unknown }
     guard answer.isSuccess else {
       var failure = Self.failure(answer, url: url)
       if answer.status == 403 { failure.class = .retry }
@@ -189,7 +187,7 @@ extension TusTarget {
       let isSure = areOurs && isOwn(url)
       var answer = try await ask(isSure ? .delete : .head, url)
       if !isSure, answer.isSuccess {
-        let isUpload = answer.head["tus-resumable"] != nil && Self.marks.contains { answer.head[$0] != nil }
+        let isUpload = answer.isOfTus && Self.marks.contains { answer.head[$0] != nil }
         guard isUpload else {
           isDone = false
           continue
@@ -197,8 +195,7 @@ extension TusTarget {
         answer = try await ask(.delete, url)
       }
       if [403, 405].contains(answer.status) { isDone = false }
-      let isServers = answer.head["tus-resumable"] != nil
-      let isOver = [404, 405, 410].contains(answer.status) || answer.status == 403 && (!isSure || isServers)
+      let isOver = [404, 405, 410].contains(answer.status) || answer.status == 403 && (!isSure || answer.isOfTus)
       // The others are ended all the same.
       if !answer.isSuccess, !isOver {
         refusal = refusal ?? TaskFailure(refusing: answer.head, url: url)
@@ -210,4 +207,9 @@ extension TusTarget {
 
   /// What tells an upload: one that is still being joined has no offset.
   private static let marks = ["upload-offset", "upload-concat"]
+}
+
+extension CurlAnswer {
+  /// Whether the server itself answers. Something before it may refuse, too, but does not say that it speaks tus.
+  fileprivate var isOfTus: Bool { head["tus-resumable"] != nil }
 }
