@@ -86,6 +86,9 @@ import TransferEngine
         let spec = harness.spec()
         let task = Task { await harness.run(spec, ledger: ledger) }
         await gate.reached()
+        // What the second run goes on from. Without it that run would find a staging file of its own name, which no owner of
+        // a task does.
+        try await eventually("something is recorded") { ledger.last != nil }
         disk.failNextSync(errno)
         gate.open()
         let outcome = await task.value
