@@ -55,10 +55,6 @@ static inline CURLcode rh_easy_get_long(CURL *easy, CURLINFO info, long *value) 
   return (curl_easy_getinfo)(easy, info, value);
 }
 
-static inline CURLcode rh_easy_get_offset(CURL *easy, CURLINFO info, curl_off_t *value) {
-  return (curl_easy_getinfo)(easy, info, value);
-}
-
 static inline CURLcode rh_easy_get_pointer(CURL *easy, CURLINFO info, void **value) {
   return (curl_easy_getinfo)(easy, info, value);
 }

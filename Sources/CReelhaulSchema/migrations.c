@@ -69,6 +69,10 @@ static const char count_identity[] = {
 #embed "migrations/0018_count_identity.sql"
 };
 
+static const char former_hooks[] = {
+#embed "migrations/0019_former_hooks.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -88,6 +92,7 @@ static const rh_migration migrations[] = {
     {16, "cleanup_lines", cleanup_lines, sizeof cleanup_lines},
     {17, "cleanup_task", cleanup_task, sizeof cleanup_task},
     {18, "count_identity", count_identity, sizeof count_identity},
+    {19, "former_hooks", former_hooks, sizeof former_hooks},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

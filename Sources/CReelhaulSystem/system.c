@@ -99,6 +99,29 @@ bool rh_closes_without_writing(int fd) {
   }
 }
 
+bool rh_is_remote(int fd) {
+  struct statfs status;
+  if (fstatfs(fd, &status) != 0) return true;
+  switch ((uint32_t)status.f_type) {
+  case NFS_SUPER_MAGIC:
+  case SMB_SUPER_MAGIC:
+  case CIFS_SUPER_MAGIC:
+  case SMB2_SUPER_MAGIC:
+  case AFS_SUPER_MAGIC:
+  case AFS_FS_MAGIC:
+  case CODA_SUPER_MAGIC:
+  case CEPH_SUPER_MAGIC:
+  case V9FS_MAGIC:
+  case OCFS2_SUPER_MAGIC:
+  case FUSE_SUPER_MAGIC:
+  case 0x01161970: // GFS2
+  case 0x0bd00bd0: // Lustre
+  case 0x47504653: // GPFS
+    return true;
+  default: return false;
+  }
+}
+
 int rh_pipe(int ends[2]) { return result(pipe2(ends, O_CLOEXEC)); }
 
 int rh_try_lock(int fd) { return result(flock(fd, LOCK_EX | LOCK_NB)); }

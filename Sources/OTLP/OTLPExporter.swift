@@ -204,7 +204,7 @@ package actor OTLPExporter {
     request.body = CurlBytes(body)
     let collector = CurlAnswerCollector(limit: 4 << 10)
     do throws(CurlError) {
-      _ = try await clients[endpoint.caFile]?.perform(request, handler: collector)
+      try await clients[endpoint.caFile]?.perform(request, handler: collector)
     } catch {
       guard error.code == .aborted, collector.answer != nil else { return .failed("\(error)", after: nil) }
     }

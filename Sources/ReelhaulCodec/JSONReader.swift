@@ -14,7 +14,7 @@ package struct JSONReader: ~Copyable {
   /// The offset at which the value read last began; ``invalid(_:)`` points there.
   var valueStart = 0
   var depth = 0
-  /// Whether ``object(known:_:)`` refuses other names than the known ones.
+  /// Whether ``object(known:withNulls:_:)`` refuses other names than the known ones.
   package let refusesUnknownNames: Bool
   /// The hashes of the names met in the objects that are open, the innermost last.
   var nameHashes: [UInt64] = []

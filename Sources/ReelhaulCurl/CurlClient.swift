@@ -23,13 +23,14 @@ package final class CurlClient: @unchecked Sendable {
 
   /// Performs `request` and gives its response to `handler` on the loop. Returns when the transfer is over. Canceling
   /// the task ends the transfer with ``CurlError/Code/canceled``. Any task may call it; tasks of the loop call it
-  /// without changing threads.
+  /// without changing threads. Returns how many connections were opened for it; 0 if one was reused.
+  @discardableResult
   package func perform(
     _ request: CurlRequest, handler: any CurlHandler
-  ) async throws(CurlError) -> CurlStatistics {
+  ) async throws(CurlError) -> Int {
     let transfer = CurlTransfer(request: request, handler: handler, client: self)
     let result = await withTaskCancellationHandler {
-      await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<CurlStatistics, CurlError>, Never>) in
+      await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<Int, CurlError>, Never>) in
         loop.onLoopNow {
           transfer.completion = { continuation.resume(returning: $0) }
           self.start(transfer)
@@ -94,8 +95,8 @@ package final class CurlClient: @unchecked Sendable {
   /// libcurl has finished with a handle, which is no longer in the multi handle.
   private func didFinish(_ raw: UnsafeMutableRawPointer, result: CURLcode) {
     guard let easy = running.removeValue(forKey: raw), let transfer = easy.transfer else { return }
-    let outcome: Result<CurlStatistics, CurlError> =
-      result == CURLE_OK ? .success(easy.statistics) : .failure(transfer.error(result: result, of: easy))
+    let outcome: Result<Int, CurlError> =
+      result == CURLE_OK ? .success(easy.newConnections) : .failure(transfer.error(result: result, of: easy))
     let usedHTTP2 = transfer.offersHTTP2 && easy.usedHTTP2
     easy.transfer = nil
     if usedHTTP2 { remember(transfer) }
@@ -120,7 +121,7 @@ package final class CurlClient: @unchecked Sendable {
   }
 
   /// Takes a running transfer out of libcurl, which closes its connection.
-  private func end(_ transfer: CurlTransfer, with outcome: Result<CurlStatistics, CurlError>) {
+  private func end(_ transfer: CurlTransfer, with outcome: Result<Int, CurlError>) {
     guard case .running(let easy) = transfer.state else { return }
     multi?.remove(easy)
     running[easy.raw] = nil
@@ -128,7 +129,7 @@ package final class CurlClient: @unchecked Sendable {
     finish(transfer, outcome)
   }
 
-  private func finish(_ transfer: CurlTransfer, _ outcome: Result<CurlStatistics, CurlError>) {
+  private func finish(_ transfer: CurlTransfer, _ outcome: Result<Int, CurlError>) {
     transfer.state = .finished
     let completion = transfer.completion
     transfer.completion = nil

@@ -10,7 +10,7 @@ package final class CurlTransfer: @unchecked Sendable {
     case finished
   }
 
-  package typealias Completion = @Sendable (Result<CurlStatistics, CurlError>) -> Void
+  package typealias Completion = @Sendable (Result<Int, CurlError>) -> Void
 
   let request: CurlRequest
   let handler: any CurlHandler

@@ -4,7 +4,7 @@ import CReelhaulKafka
 /// client on this machine may use it. It ends with the process, and has a new port at every start.
 ///
 /// Known limits: a partition keeps its newest 5 MB or 100,000 record batches and silently drops older ones. Topics
-/// cannot be created or described through the admin protocol (give them to ``init(topics:)``; others are created on
+/// cannot be created or described through the admin protocol (give them to ``init(topics:observer:)``; others are created on
 /// first use with four partitions). There is no compaction, retention time, TLS or authentication. Records of a
 /// transaction are visible before it is committed, and stay if it is aborted. Producers with the same
 /// `transactional.id` do not fence each other.

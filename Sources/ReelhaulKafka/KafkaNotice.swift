@@ -9,8 +9,6 @@ package enum KafkaNotice: Sendable {
   case answered
   /// The cluster has not answered a reader for some seconds. It tells so once, until it is ``answered``.
   case unanswered(KafkaError)
-  /// librdkafka's statistics as one JSON object. Only with `statistics.interval.ms`.
-  case statistics(json: String)
   case assigned([TopicPartition])
   /// The group's offsets of these partitions are gone, because their topic was deleted. The new topic is read from its
   /// beginning.

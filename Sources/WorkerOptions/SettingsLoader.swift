@@ -9,8 +9,11 @@ package enum SettingsLoader {
     guard let path = named, !path.isEmpty else { return Settings(environment: environment) }
     let text: String
     do {
-      text = try TextFile.read(path)
-    } catch {
+      guard let valid = String(validating: try TextFile.bytes(of: path), as: UTF8.self) else {
+        throw UsageError("\(path) is not UTF-8")
+      }
+      text = valid
+    } catch let error as SystemError {
       throw UsageError("the settings file cannot be read: \(error)", hint: "Check --config and REELHAUL_CONFIG.")
     }
     do {

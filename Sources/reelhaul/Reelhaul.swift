@@ -34,6 +34,9 @@ struct Reelhaul {
       guard let word = CommandLine.unsafeArgv[index], String(validatingCString: word) == nil else { continue }
       throw UsageError("word \(index) of the command line is not UTF-8: \"\(String(cString: word))\"")
     }
+    if let name = ProcessEnvironment.unreadable.first(where: { $0.hasPrefix("REELHAUL_") }) {
+      throw UsageError("the value of \(name) is not UTF-8")
+    }
   }
 
   private static func run(_ words: [String], environment: [String: String]) async -> ExitCode {

@@ -52,6 +52,19 @@ final class StopSignal: Sendable {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
   }
 
+  /// From here on the signals have their usual effect.
+  func close() async {
+    await withCheckedContinuation { continuation in
+      loop.execute { [self] in
+        signals.withLock { signals in
+          for signal in signals { signal.close() }
+          signals = []
+        }
+        continuation.resume()
+      }
+    }
+  }
+
   /// Ends the process as the received signal would have, so that shells see that it was interrupted.
   func end() -> Never {
     ProgramEnd.raise(state.withLock { $0.come } ?? SIGINT)

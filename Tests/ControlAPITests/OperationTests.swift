@@ -327,6 +327,29 @@ import Testing
     }
   }
 
+  @Test("a pause is over when the runs have stopped, so that what comes after it finds them paused")
+  func lastWordOfRuns() async throws {
+    try await APIBench.run { bench in
+      let id = try await submit(1, queue: "runs", bench)[0]
+      let worker = try await bench.store.register(
+        WorkerRegistration(boot: .make(), host: "mill", pid: 1, leaseSeconds: 3600, kinds: [.noop], volumes: [:]))
+      let claim = try #require(try await bench.store.claim(worker, limit: 1, call: 1).first)
+      let driver = driver(bench)
+      let pause = try await begin(#"{"action": "pause", "filter": {"queue": ["runs"]}}"#, bench)
+      let resume = try await begin(#"{"action": "resume", "filter": {"queue": ["runs"]}}"#, bench)
+      for _ in 0..<5 { _ = try await driver.turn() }
+      #expect(try await bench.store.stopping([id]) == [id])
+      #expect(try await bench.store.operation(pause)?.finishedAt == nil)
+      #expect(try await bench.store.operation(resume)?.waitsFor?.id == pause)
+      let stopped = Settlement(taskID: id, epoch: claim.epoch, outcome: .released(reason: nil, delay: .zero))
+      #expect(try await bench.store.settle([stopped]) == [true])
+      let ended = try await finish(resume, driver, bench)
+      #expect(ended.progress.matched == 1 && ended.progress.applied == 1)
+      #expect(try await bench.store.operation(pause)?.progress.applied == 1)
+      #expect(try await bench.store.states(of: [id])[id] == .queued)
+    }
+  }
+
   @Test("operations that wait hold no others up, and go on once the older one is canceled") func stuck() async throws {
     try await APIBench.run { bench in
       _ = try await submit(1, queue: "stuck", bench)

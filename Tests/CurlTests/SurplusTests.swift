@@ -19,8 +19,8 @@ import Testing
     func get(_ path: String, headers: [(String, String)] = []) async throws -> (body: [UInt8], connections: Int) {
       let handler = RecordingHandler()
       let url = relay?.url(path) ?? origin.url(path)
-      let statistics = try await client.perform(CurlRequest(url: url, headers: headers), handler: handler)
-      return (handler.body, statistics.newConnections)
+      let newConnections = try await client.perform(CurlRequest(url: url, headers: headers), handler: handler)
+      return (handler.body, newConnections)
     }
   }
 

@@ -301,6 +301,8 @@ import Testing
       ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
       ("reelhaul completions bash >&-", 1, "write to standard output"),
       ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
+      ("REELHAUL_STORAGE=$'default=/\\xff' reelhaul worker", 2, "the value of REELHAUL_STORAGE is not UTF-8"),
+      ("reelhaul list --config <(printf 'REELHAUL_KAFKA=\\xff')", 2, "is not UTF-8"),
       ("reelhaul batch /", 2, "/ is a directory"),
       ("reelhaul batch - </", 2, "- is a directory"),
       ("unset ${!REELHAUL_@}; reelhaul doctor >&2", 2, "no Kafka is configured"),

@@ -333,6 +333,10 @@ private struct Strange: Error, CustomStringConvertible { var description: String
         try await context.checkpoint(.init(text: "one"), stage: stage)
         stored.withLock { $0.append(context.run.recordedStage) }
       }
+      let reserved = await #expect(throws: TaskError.self) {
+        try await context.checkpoint(.init(text: "two"), stage: "publishing")
+      }
+      #expect(reserved?.code == "stage_reserved")
       do {
         try await context.checkpoint(.init(text: "two"), stage: String(repeating: "s", count: 257))
         return "recorded"

@@ -45,6 +45,33 @@ import Testing
     origin.close()
   }
 
+  @Test("a file whose run loses its task while it is synced is not published")
+  func lostWhileSynced() async throws {
+    let watched = Lock<DiskWatch?>(nil)
+    try await withScript { context -> Bool in
+      let disk = try #require(watched.withLock { $0 })
+      let file = try await context.scratch() + "/film.mp4"
+      try TextFile.write("film", to: file)
+      disk.holdSyncs()
+      let published = Task { try await context.transfer.publish(file, to: "storage://default/film.mp4") }
+      try await eventually("its bytes are synced") { disk.heldSyncs > 0 }
+      context.report(done: 1, total: 2)
+      try await eventually("the task is lost") { context.stopReason == .abandoned }
+      disk.releaseSyncs()
+      await #expect(throws: OwnershipLostError.self) { _ = try await published.value }
+      return true
+    } test: { test in
+      try await DiskWatch.run(below: test.storagePath) { disk in
+        watched.withLock { $0 = disk }
+        await test.stop(after: .report(1), as: .leaseLost)
+        _ = try await test.run()
+        #expect(access("\(test.storagePath)/film.mp4", F_OK) != 0)
+        let staging = try FileDescriptor.open("\(test.storagePath)/.reelhaul/staging", O_RDONLY | O_DIRECTORY)
+        #expect(try staging.entries() == [])
+      }
+    }
+  }
+
   @Test("two transfers to one name at once fail the task with a reason, and one after the other does not")
   func sameName() async throws {
     let origin = try OriginServer()

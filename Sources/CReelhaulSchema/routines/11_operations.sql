@@ -56,8 +56,8 @@ begin
   update operation set sent = sent + tasks, moved_at = now() where id = its_operation and tasks is not null;
 end $$;
 
--- Counts what became of the commands of a batch, and forgets it: once all were applied or refused, or with `anyway` what
--- is known. Returns whether the batch is gone. `commands` are the ids of its commands.
+-- Counts what became of the commands of a batch, and forgets it: once all were applied or refused and no run has one of them
+-- still to follow, or with `anyway` what is known. Returns whether the batch is gone. `commands` are the ids of its commands.
 create function count_batch(its_operation uuid, counted bigint, commands uuid[], anyway boolean) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
@@ -71,7 +71,14 @@ begin
             from unnest(commands) u(id)
            cross join lateral (select code from command_inbox where id = u.id and day >= since limit 1) i
            group by i.code) outcomes;
-  if known < cardinality(commands) and not anyway then
+  if not anyway and (known < cardinality(commands) or exists (
+       select from operation o
+         join operation_batch b on b.operation_id = o.id and b.number = counted
+        cross join unnest(b.task_ids) u(id)
+         join run r on r.task_id = u.id
+         join intent i on i.worker_id = r.worker_id and i.task_id = u.id
+        where o.id = its_operation and o.action in ('pause', 'cancel')))
+  then
     return false;
   end if;
   delete from operation_batch where operation_id = its_operation and number = counted;

@@ -131,65 +131,81 @@ begin
   return 1 + others;
 end $$;
 
--- What was given up stays to be seen for a week. There may be millions of them.
-create function forget_hooks() returns void
-language sql set plan_cache_mode = force_generic_plan as $$
-  delete from hook_delivery h
-   using (select task_id, sequence from hook_delivery where gave_up_at < now() - interval '7 days'
-           order by gave_up_at limit 5000 for update skip locked) old
-   where h.task_id = old.task_id and h.sequence = old.sequence
-$$;
-
--- Sets the web hook of a queue, or ends it. What waits for the former URL goes to the new one, as if nobody had tried it,
--- or is dropped. That may be very much: a call does 10,000 at most, and returns false if there may be more. Until a call
--- returns true, the former URL is set.
+-- Sets the web hook of a queue, or ends it, and moves what waits for the former one: see move_hooks. A change during which
+-- another one comes leaves the rest to that.
 create function set_queue_hook(named text, target text) returns boolean
+language plpgsql set plan_cache_mode = force_generic_plan as $$
+begin
+  -- From here on no delivery is added for the former URL.
+  insert into former_hook (queue, url)
+  select named, url from queue_hook where queue = named and url is distinct from target for update
+      on conflict do nothing;
+  delete from former_hook where queue = named and url = target;
+  delete from queue_hook where queue = named and target is null;
+  insert into queue_hook (queue, url) select named, target where target is not null
+      on conflict (queue) do update set url = excluded.url;
+  return move_hooks(named);
+end $$;
+
+-- What waits for a former URL of a queue's web hook goes to the present one, as if nobody had tried it, or is dropped. That
+-- may be very much: a call looks at 10,000 at most, and returns false if there may be more.
+create function move_hooks(named text) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   most constant int := 10000;
+  present text;
   former text;
   ids uuid[];
   numbers int[];
   looked_at int;
 begin
-  select url into former from queue_hook where queue = named for update;
-  if former is distinct from target and former is not null then
-    with waiting as materialized (
-      select h.task_id, h.sequence
-        from hook_delivery h left join task t on t.id = h.task_id
-       where h.host = hook_host(former) and h.gave_up_at is null and h.url = former
-         and case when t.id is not null
-               then t.spec ->> 'notify' is null and coalesce(t.spec ->> 'queue', 'default') = named
-               -- Events of a removed task tell its queue if they have a document; the others belong to the only queue
-               -- with this URL.
-               else coalesce(h.event -> 'task' ->> 'queue' = named,
-                             not exists (select from queue_hook q where q.url = former and q.queue <> named)) end
-       limit most),
-    -- In the order in which others lock the deliveries of a task.
-    locked as materialized (
-      select h.task_id, h.sequence
-        from waiting w join hook_delivery h on h.task_id = w.task_id and h.sequence = w.sequence
-       order by h.task_id, h.sequence for update of h)
-    select array_agg(task_id), array_agg(sequence), (select count(*) from waiting)
-      into ids, numbers, looked_at
-      from locked;
-    if target is null then
-      delete from hook_delivery h using unnest(ids, numbers) u(id, number)
-       where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
-    else
-      -- A worker that tries one now keeps it until it knows the result.
-      update hook_delivery h
-         set url = target, host = hook_host(target), attempt = 0, error = null, created_at = now(), run_at = now()
-        from unnest(ids, numbers) u(id, number)
-       where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
-    end if;
-    if looked_at = most then return false; end if;
+  select url into present from queue_hook where queue = named for update;
+  select url into former from former_hook where queue = named order by url limit 1 for update;
+  if former is null then return true; end if;
+  with waiting as materialized (
+    select h.task_id, h.sequence
+      from hook_delivery h left join task t on t.id = h.task_id
+     where h.host = hook_host(former) and h.gave_up_at is null and h.url = former
+       and case when t.id is not null
+             then t.spec ->> 'notify' is null and coalesce(t.spec ->> 'queue', 'default') = named
+             -- Events of a removed task tell its queue if they have a document; the others belong to the only queue
+             -- with this URL.
+             else coalesce(h.event -> 'task' ->> 'queue' = named,
+                           not exists (select from queue_hook q where q.url = former)) end
+     limit most),
+  -- In the order in which others lock the deliveries of a task.
+  locked as materialized (
+    select h.task_id, h.sequence
+      from waiting w join hook_delivery h on h.task_id = w.task_id and h.sequence = w.sequence
+     order by h.task_id, h.sequence for update of h)
+  select array_agg(task_id), array_agg(sequence), (select count(*) from waiting)
+    into ids, numbers, looked_at
+    from locked;
+  if present is null then
+    delete from hook_delivery h using unnest(ids, numbers) u(id, number)
+     where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
+  else
+    -- A worker that tries one now keeps it until it knows the result.
+    update hook_delivery h
+       set url = present, host = hook_host(present), attempt = 0, error = null, created_at = now(), run_at = now()
+      from unnest(ids, numbers) u(id, number)
+     where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
   end if;
-  delete from queue_hook where queue = named and target is null;
-  insert into queue_hook (queue, url) select named, target where target is not null
-      on conflict (queue) do update set url = excluded.url;
-  return true;
+  if looked_at = most then return false; end if;
+  delete from former_hook where queue = named and url = former;
+  return not exists (select from former_hook where queue = named);
 end $$;
+
+-- What was given up stays to be seen for a week. There may be millions of them. Changes of queues' web hooks that whoever
+-- made them did not end go on.
+create function forget_hooks() returns void
+language sql set plan_cache_mode = force_generic_plan as $$
+  select move_hooks(queue) from (select distinct queue from former_hook) unfinished;
+  delete from hook_delivery h
+   using (select task_id, sequence from hook_delivery where gave_up_at < now() - interval '7 days'
+           order by gave_up_at limit 5000 for update skip locked) old
+   where h.task_id = old.task_id and h.sequence = old.sequence
+$$;
 
 -- How many events wait for web hooks, of up to `most` of each host, since when, and why the one that was tried least was
 -- not delivered: that failed last.

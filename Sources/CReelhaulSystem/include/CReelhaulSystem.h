@@ -46,6 +46,8 @@ int rh_get_attribute(int fd, const char *name, void *value, size_t capacity);
 /// Whether close(2) writes nothing on the file system of `fd`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs. Network file systems
 /// write a file's changes before they close it.
 bool rh_closes_without_writing(int fd);
+/// Whether another machine, or a program, serves the file system: NFS, SMB, AFS, Ceph, Lustre, GPFS, GFS2, OCFS2, 9P, FUSE.
+bool rh_is_remote(int fd);
 /// flock(2) with LOCK_EX, which returns -EWOULDBLOCK instead of waiting; and with LOCK_UN.
 int rh_try_lock(int fd);
 int rh_unlock(int fd);

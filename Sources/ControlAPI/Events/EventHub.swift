@@ -238,23 +238,28 @@ package actor EventHub {
       do {
         let reader = try await openEvents()
         set(nil)
-        do {
-          while let records = try await reader.next(), !Task.isCancelled {
-            backoff.reset()
-            if trouble != nil { note(nil) }
-            guard take(records) else { break }
-          }
-        } catch {
-          await reader.close()
-          throw error
+        try await read(reader) { records in
+          backoff.reset()
+          if trouble != nil { note(nil) }
+          return take(records)
         }
-        await reader.close()
       } catch {
         guard !Task.isCancelled else { return }
         set(error)
         try? await loop.sleep(for: backoff.next())
       }
     }
+  }
+
+  /// Gives all that `reader` reads to `take` until that returns false, and closes it.
+  private func read(_ reader: KafkaReader, _ take: ([KafkaRecord]) -> Bool) async throws {
+    do {
+      while let records = try await reader.next(), !Task.isCancelled, take(records) {}
+    } catch {
+      await reader.close()
+      throw error
+    }
+    await reader.close()
   }
 
   private func set(_ trouble: (any Error)?) {
@@ -373,13 +378,10 @@ package actor EventHub {
     while !Task.isCancelled {
       do {
         let reader = try await KafkaReader.open(kafka, topics: [topics.progress], from: .end)
-        do {
-          while let records = try await reader.next(), !Task.isCancelled { offer(records) }
-        } catch {
-          await reader.close()
-          throw error
+        try await read(reader) { records in
+          offer(records)
+          return true
         }
-        await reader.close()
       } catch {
         try? await loop.sleep(for: .seconds(1))
       }

@@ -123,8 +123,7 @@ package struct OperationDriver: Sendable {
     var counted = false
     for batch in batches {
       let commands = batch.tasks.map { operation.command(for: $0).id }
-      guard try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) else { break }
-      counted = true
+      if try await store.count(operation.id, batch: batch.number, commands: commands, anyway: anyway) { counted = true }
     }
     return counted
   }
@@ -165,7 +164,7 @@ package struct OperationPreview: Sendable {
   /// By the store's clock: tasks that were created at this time or later do not count.
   package let at: Timestamp
 
-  private static let examples = 10
+  private static let mostExamples = 10
   /// How many tasks are looked for at most, and how long.
   private static let most = 100_000
   private static let time = Duration.seconds(5)
@@ -197,7 +196,7 @@ package struct OperationPreview: Sendable {
     let possible = found.filter { OperationPlanner.allows(operation.action, in: $0.state) }
     count += possible.count
     impossible += found.count - possible.count
-    examples += possible.prefix(Self.examples - examples.count).map(\.id)
+    examples += possible.prefix(Self.mostExamples - examples.count).map(\.id)
   }
 }
 

@@ -58,11 +58,9 @@ struct OperationPlanner: Sendable {
     var step = OperationStep()
     step.matched = found.count
     for task in found {
-      var machine = TaskMachine(state: task.state)
-      do throws(IllegalTransition) {
-        _ = try machine.handle(.control(action))
+      if allows(action, in: task.state) {
         step.tasks.append(task.id)
-      } catch {
+      } else {
         step.refusals["illegal_transition", default: 0] += 1
       }
     }

@@ -270,17 +270,6 @@ final class EasyHandle {
     return value
   }
 
-  /// What the finished transfer cost.
-  var statistics: CurlStatistics {
-    CurlStatistics(
-      bytes: Int64(offset(CURLINFO_SIZE_DOWNLOAD_T)),
-      total: .microseconds(offset(CURLINFO_TOTAL_TIME_T)),
-      newConnections: number(CURLINFO_NUM_CONNECTS))
-  }
-
-  private func offset(_ info: CURLINFO) -> Int {
-    var value: curl_off_t = 0
-    rh_easy_get_offset(raw, info, &value)
-    return Int(value)
-  }
+  /// How many connections were opened for the finished transfer.
+  var newConnections: Int { number(CURLINFO_NUM_CONNECTS) }
 }

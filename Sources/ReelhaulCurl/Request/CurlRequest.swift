@@ -83,18 +83,3 @@ package protocol CurlHandler: AnyObject, Sendable {
   /// Receives body bytes, at most 16 KiB. They are valid only during the call.
   func receive(body: UnsafeRawBufferPointer, of transfer: CurlTransfer) -> CurlVerdict
 }
-
-/// What a finished transfer cost.
-package struct CurlStatistics: Hashable, Sendable {
-  /// Body bytes received.
-  package var bytes: Int64
-  package var total: Duration
-  /// How many connections were opened for the request; 0 if one was reused.
-  package var newConnections: Int
-
-  package init(bytes: Int64, total: Duration, newConnections: Int) {
-    self.bytes = bytes
-    self.total = total
-    self.newConnections = newConnections
-  }
-}

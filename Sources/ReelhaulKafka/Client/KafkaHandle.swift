@@ -115,7 +115,7 @@ final class KafkaHandle: @unchecked Sendable {
     observer(notice)
   }
 
-  /// Reports logs, statistics and errors to the observer. Returns the error if it is fatal.
+  /// Reports logs and errors to the observer. Returns the error if it is fatal.
   func observe(_ event: borrowing KafkaEvent) -> KafkaError? {
     switch event.type {
     case RD_KAFKA_EVENT_LOG:
@@ -125,8 +125,6 @@ final class KafkaHandle: @unchecked Sendable {
       if rd_kafka_event_log(event.raw, &facility, &text, &level) == 0, let facility, let text {
         observer(.log(level: Int(level), facility: String(cString: facility), text: String(cString: text)))
       }
-    case RD_KAFKA_EVENT_STATS:
-      if let json = rd_kafka_event_stats(event.raw) { observer(.statistics(json: String(cString: json))) }
     case RD_KAFKA_EVENT_ERROR:
       guard var error = event.error.map({ $0.isFatal ? fatalError ?? $0 : $0 }) else { return nil }
       if error.code == .allBrokersDown { error.message = "\(bootstrap): \(error.message)" }

@@ -17,6 +17,9 @@ extension FileDescriptor {
   /// Whether closing a file of this file system writes nothing. Network file systems write its changes before they close it.
   package borrowing func closesWithoutWriting() -> Bool { rh_closes_without_writing(raw) }
 
+  /// Whether the file is on a file system that another machine or program serves.
+  package borrowing func isRemote() -> Bool { rh_is_remote(raw) }
+
   /// Stores `value` as the extended attribute `name` of the file. ENOTSUP if the file system has no attributes.
   package borrowing func setAttribute(_ name: String, _ value: String) throws(SystemError) {
     let result = rh_set_attribute(raw, name, value, value.utf8.count)

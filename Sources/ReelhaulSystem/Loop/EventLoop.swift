@@ -115,6 +115,17 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
     }
   }
 
+  /// Runs `body` on the loop. If the caller is canceled, calls `stop` there; `body` then ends by itself.
+  package func run<Success: Sendable>(
+    _ body: @escaping @Sendable () async -> Success, stop: @escaping @Sendable () -> Void
+  ) async -> Success {
+    await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in task { continuation.resume(returning: await body()) } }
+    } onCancel: {
+      execute { stop() }
+    }
+  }
+
   private func add(_ work: Work) {
     if onLoop {
       local.append(work)

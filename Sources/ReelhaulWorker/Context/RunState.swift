@@ -66,6 +66,12 @@ package final class RunState: Sendable {
     guard stage?.utf8.count ?? 0 <= Self.stageLimit else {
       throw Self.tooLong("the stage has \(stage?.utf8.count ?? 0) bytes, and may have \(Self.stageLimit)")
     }
+    // With it a task's file is complete and verified, and its state says so.
+    guard stage != Checkpoint.publishing else {
+      throw TaskError.permanent(
+        "no stage of a handler may be called \"\(Checkpoint.publishing)\": give it another name", code: "stage_reserved"
+      )
+    }
     let stage = stage?.storable
     try await record { payload in
       payload.checkpoint = json

@@ -94,11 +94,13 @@ public struct TaskTransfer: Sendable {
       let bytes = try await root.withVolume { [run] volume in
         guard run.ledger.mayWrite else { throw OwnershipLostError() }
         return try volume.publish(
-          parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark
+          parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark,
+          while: { run.ledger.mayWrite }
         ).bytes
       }
       return File(location: destination, bytes: bytes, sha256: nil)
     } catch let error as StorageError {
+      guard run.ledger.mayWrite else { throw OwnershipLostError() }
       throw TaskError(error.failure)
     }
   }

@@ -102,7 +102,8 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       return .failed(TaskFailure(code: .checkpointUnreadable, message: message, class: .wait))
     }
 
-    let task = TaskInfo(claim, timeout: handler.policy.timeout)
+    // It may have waited for a thread, which counts.
+    let task = TaskInfo(claim, timeLeft: handler.policy.timeout.map { $0 - ledger.begunAt.duration(to: .now) })
     let run = RunState(ledger: ledger, payload: payload, roots: roots, observer: observer)
     let context = TaskContext(
       task: task, lastCheckpoint: last, logger: TaskLogger(log, of: ledger), run: run)
@@ -181,11 +182,11 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
 }
 
 extension TaskInfo {
-  fileprivate init(_ claim: Claim, timeout: Duration?) {
+  fileprivate init(_ claim: Claim, timeLeft: Duration?) {
     let spec = claim.spec
     self.init(
       id: spec.id, kind: spec.kind.rawValue, attempt: claim.attempt, epoch: claim.epoch, priority: spec.priority,
       queue: spec.queue, source: spec.source, destination: spec.destination, labels: spec.labels,
-      deadline: timeout.map { .now + $0 })
+      deadline: timeLeft.map { .now + $0 })
   }
 }

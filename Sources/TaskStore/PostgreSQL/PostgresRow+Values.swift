@@ -42,6 +42,10 @@ extension PostgresCell {
 }
 
 extension PostgresValue {
+  static func id(_ id: UniqueID?) -> PostgresValue {
+    PostgresValue(id.map { PostgresUUID(high: $0.high, low: $0.low) })
+  }
+
   static func uuids(_ ids: some Collection<UniqueID>) -> PostgresValue {
     uuidArray(ids.map { PostgresUUID(high: $0.high, low: $0.low) })
   }

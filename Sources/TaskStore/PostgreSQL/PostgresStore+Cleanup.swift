@@ -35,18 +35,16 @@ extension PostgresStore {
 
   package func finishCleanups(_ ids: [Int64]) async throws {
     guard !ids.isEmpty else { return }
-    _ = try await call { try await pool.query(StoreQueries.finishCleanups, .int64Array(ids)) }
+    try await run(StoreQueries.finishCleanups(.int64Array(ids)))
   }
 
   package func returnCleanups(_ ids: [Int64]) async throws {
     guard !ids.isEmpty else { return }
-    _ = try await call { try await pool.query(StoreQueries.returnCleanups, .int64Array(ids)) }
+    try await run(StoreQueries.returnCleanups(.int64Array(ids)))
   }
 
   package func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
-    _ = try await call {
-      try await pool.query(StoreQueries.postponeCleanup, .int64(id), .int64(delay.microseconds), .text(error))
-    }
+    try await run(StoreQueries.postponeCleanup(.int64(id), .int64(delay.microseconds), .text(error)))
   }
 }
 

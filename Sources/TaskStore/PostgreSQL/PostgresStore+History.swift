@@ -4,7 +4,7 @@ import TaskCore
 extension PostgresStore {
   package func history(of id: UniqueID) async throws -> [HistoryEntry] {
     try await call {
-      try await pool.query(StoreQueries.history, .uuid(id.high, id.low)).decode { columns in
+      try await pool.query(StoreQueries.history, .id(id)).decode { columns in
         let (type, sequence, at) = (try columns["type"], try columns["sequence"], try columns["at"])
         let (attempt, epoch) = (try columns["attempt"], try columns["epoch"])
         let (startedAt, worker) = (try columns["started_at"], try columns["worker"])
@@ -23,15 +23,14 @@ extension PostgresStore {
   }
 
   package func drain(_ boot: UniqueID) async throws -> Bool {
-    try await call { try await pool.query(StoreQueries.drain, .uuid(boot.high, boot.low)).value { try $0.bool() } }
+    try await call { try await pool.query(StoreQueries.drain, .id(boot)).value { try $0.bool() } }
   }
 
   package func mark(_ letter: DeadLetterID, _ mark: DeadLetterMark, actor: String?) async throws {
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.markDeadLetter, .int32(letter.partition), .int64(letter.offset), .int64(letter.timestamp),
-        .text(mark.rawValue), .text(actor))
-    }
+    try await run(
+      StoreQueries.markDeadLetter(
+        .int32(letter.partition), .int64(letter.offset), .int64(letter.timestamp),
+        .text(mark.rawValue), .text(actor)))
   }
 
   package func marks(of letters: [DeadLetterID]) async throws -> [DeadLetterID: DeadLetterMark] {

@@ -5,12 +5,11 @@ import TaskCore
 extension PostgresStore {
   package func addHooks(_ events: [HookEvent]) async throws {
     guard !events.isEmpty else { return }
-    _ = try await call {
-      try await pool.query(
-        HookQueries.add, .uuids(events.map(\.taskID)), .int32Array(events.map { Int32(clamping: $0.sequence) }),
+    try await run(
+      HookQueries.add(
+        .uuids(events.map(\.taskID)), .int32Array(events.map { Int32(clamping: $0.sequence) }),
         .textArray(events.map(\.url)), .textArray(events.map(\.host)), .textArray(events.map(\.kind.rawValue)),
-        .jsonArray(events.map(\.json)), .textArray(events.map(\.queue)))
-    }
+        .jsonArray(events.map(\.json)), .textArray(events.map(\.queue))))
   }
 
   package func claimHooks(
@@ -26,23 +25,20 @@ extension PostgresStore {
   }
 
   package func finishHook(_ task: UniqueID, sequence: Int) async throws {
-    _ = try await call {
-      try await pool.query(HookQueries.finish, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)))
-    }
+    try await run(HookQueries.finish(.id(task), .int32(Int32(clamping: sequence))))
   }
 
   package func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
-    _ = try await call {
-      try await pool.query(
-        HookQueries.postpone, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)),
-        .int64(delay.microseconds), .text(error))
-    }
+    try await run(
+      HookQueries.postpone(
+        .id(task), .int32(Int32(clamping: sequence)),
+        .int64(delay.microseconds), .text(error)))
   }
 
   package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {
     try await call {
       let given = try await pool.query(
-        HookQueries.giveUp, .uuid(task.high, task.low), .int32(Int32(clamping: sequence)), .text(error))
+        HookQueries.giveUp, .id(task), .int32(Int32(clamping: sequence)), .text(error))
       return try given.decode { columns in
         let count = try columns["count"]
         return { row in try row.int(count) }
@@ -52,7 +48,7 @@ extension PostgresStore {
 
   package func undeliveredHooks(of task: UniqueID) async throws -> [HookDelivery] {
     try await call {
-      try await pool.query(HookQueries.undelivered, .uuid(task.high, task.low)).decode(delivery)
+      try await pool.query(HookQueries.undelivered, .id(task)).decode(delivery)
     }
   }
 
@@ -67,11 +63,10 @@ extension PostgresStore {
   }
 
   package func setQueueHook(_ queue: String, to url: String?) async throws {
-    var isSet = false
-    while !isSet {
-      isSet = try await call {
-        try await pool.query(HookQueries.setQueue, .text(queue), .text(url)).value { try $0.bool() }
-      }
+    var query = HookQueries.setQueue(.text(queue), .text(url))
+    while try await !call({ [query] in try await pool.pipeline([query])[0].value { try $0.bool() } }) {
+      // Another change may have come since.
+      query = HookQueries.moveHooks(.text(queue))
     }
   }
 
@@ -125,4 +120,5 @@ private enum HookQueries {
     select host, events, (extract(epoch from now() - since) * 1000000)::bigint age, error from waiting_hooks($1)
     """)
   static let setQueue = PostgresStatement("select set_queue_hook($1, $2)", writes: true)
+  static let moveHooks = PostgresStatement("select move_hooks($1)", writes: true)
 }

@@ -54,7 +54,7 @@ extension TaskFilter {
       labels.isEmpty ? .null(.textArray) : .textArray(labels.map { $0.value }),
       .text(text), .timestamptz(createdAfter?.microseconds), .timestamptz(createdBefore?.microseconds),
       .bool(order == .oldestFirst), .timestamptz(cursor?.createdAt.microseconds),
-      cursor.map { .uuid($0.id.high, $0.id.low) } ?? .null(.uuid), .int32(Int32(clamping: limit)), .int32(budget),
+      .id(cursor?.id), .int32(Int32(clamping: limit)), .int32(budget),
       list(codes),
     ]
   }

@@ -19,7 +19,7 @@ extension PostgresStore {
     }
     let created = try await call {
       try await pool.query(
-        StoreQueries.createOperation, .uuid(operation.id.high, operation.id.low), .text(operation.action.name),
+        StoreQueries.createOperation, .id(operation.id), .text(operation.action.name),
         .int16(priority), .bool(operation.action == .remove(files: true)), .json(filter), ids,
         operation.queues.map { .textArray($0) } ?? .null(.textArray), .text(operation.actor),
         .int32(Int32(TaskOperation.mostUnfinished))
@@ -39,7 +39,7 @@ extension PostgresStore {
 
   package func operation(_ id: UniqueID) async throws -> TaskOperation? {
     let found = try await call {
-      try await pool.query(StoreQueries.operation, .uuid(id.high, id.low)).decode(Self.operation)
+      try await pool.query(StoreQueries.operation, .id(id)).decode(Self.operation)
     }
     return try await waiting(found).first
   }
@@ -77,7 +77,7 @@ extension PostgresStore {
   }
 
   package func cancelOperation(_ id: UniqueID) async throws -> TaskOperation? {
-    _ = try await call { try await pool.query(StoreQueries.cancelOperation, .uuid(id.high, id.low)) }
+    try await run(StoreQueries.cancelOperation(.id(id)))
     return try await operation(id)
   }
 
@@ -94,8 +94,8 @@ extension PostgresStore {
       let most = limit + 2 * known
       let rows = try await call {
         try await pool.query(
-          StoreQueries.takeOperations, .uuid(driver.high, driver.low), .int32(Int32(clamping: seconds)),
-          .int32(Int32(clamping: most)), only.map { .uuid($0.high, $0.low) } ?? .null(.uuid)
+          StoreQueries.takeOperations, .id(driver), .int32(Int32(clamping: seconds)),
+          .int32(Int32(clamping: most)), .id(only)
         ).decode(Self.readable)
       }
       taken = try await waiting(rows.compactMap(\.operation))
@@ -104,9 +104,7 @@ extension PostgresStore {
     } while idle > known
     guard !unreadable.isEmpty else { return taken }
     let others = unreadable
-    _ = try await call {
-      try await pool.query(StoreQueries.giveBackOperations, .uuids(others), .uuid(driver.high, driver.low))
-    }
+    try await run(StoreQueries.giveBackOperations(.uuids(others), .id(driver)))
     return taken
   }
 
@@ -146,10 +144,10 @@ extension PostgresStore {
         }
       }
     }
-    let last = step.position.map { PostgresValue.uuid($0.id.high, $0.id.low) } ?? .null(.uuid)
+    let last = PostgresValue.id(step.position?.id)
     return try await call {
       try await pool.query(
-        StoreQueries.advanceOperation, .uuid(operation.high, operation.low), .uuid(driver.high, driver.low),
+        StoreQueries.advanceOperation, .id(operation), .id(driver),
         .uuids(step.tasks), .int32(Int32(clamping: step.matched)), .json(refusals),
         .timestamptz(step.position?.createdAt.microseconds), last, .int32(Int32(clamping: step.lookedAt)),
         .bool(step.isAtEnd)
@@ -159,7 +157,7 @@ extension PostgresStore {
 
   package func batches(of operation: UniqueID) async throws -> [OperationBatch] {
     try await call {
-      try await pool.query(StoreQueries.operationBatches, .uuid(operation.high, operation.low)).decode { columns in
+      try await pool.query(StoreQueries.operationBatches, .id(operation)).decode { columns in
         let (number, tasks, isSent) = (try columns["number"], try columns["task_ids"], try columns["is_sent"])
         return { row in
           OperationBatch(number: try row.int64(number), tasks: try row.ids(tasks), isSent: try row.bool(isSent))
@@ -169,13 +167,11 @@ extension PostgresStore {
   }
 
   package func noteSent(_ operation: UniqueID, batch number: Int64) async throws {
-    _ = try await call {
-      try await pool.query(StoreQueries.sentBatch, .uuid(operation.high, operation.low), .int64(number))
-    }
+    try await run(StoreQueries.sentBatch(.id(operation), .int64(number)))
   }
 
   package func dropUnsentBatches(of operation: UniqueID) async throws {
-    _ = try await call { try await pool.query(StoreQueries.dropUnsentBatches, .uuid(operation.high, operation.low)) }
+    try await run(StoreQueries.dropUnsentBatches(.id(operation)))
   }
 
   package func count(
@@ -183,17 +179,16 @@ extension PostgresStore {
   ) async throws -> Bool {
     try await call {
       try await pool.query(
-        StoreQueries.countBatch, .uuid(operation.high, operation.low), .int64(number), .uuids(commands), .bool(anyway)
+        StoreQueries.countBatch, .id(operation), .int64(number), .uuids(commands), .bool(anyway)
       ).value { try $0.bool() }
     }
   }
 
   package func finish(_ operation: UniqueID, _ driver: UniqueID, error: String?) async throws {
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.finishOperation, .uuid(operation.high, operation.low), .uuid(driver.high, driver.low),
-        .text(error))
-    }
+    try await run(
+      StoreQueries.finishOperation(
+        .id(operation), .id(driver),
+        .text(error)))
   }
 
   /// An operation that a newer program has made may be none that this one can read: then it is nil.

@@ -83,16 +83,15 @@ extension PostgresStore {
 
   package func discardEvents(_ rows: [Int64]) async throws {
     guard !rows.isEmpty else { return }
-    _ = try await call { try await pool.query(StoreQueries.discardEvents, .int64Array(rows)) }
+    try await run(StoreQueries.discardEvents(.int64Array(rows)))
   }
 
   package func discardFirstEvents(_ batch: OutboxBatch) async throws {
     guard let first = batch.events.first else { return }
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.discardFirstEvents, .int64(batch.row), .int32(Int32(clamping: batch.events.count)),
-        .uuid(first.task.high, first.task.low), .int32(Int32(clamping: first.sequence)))
-    }
+    try await run(
+      StoreQueries.discardFirstEvents(
+        .int64(batch.row), .int32(Int32(clamping: batch.events.count)),
+        .id(first.task), .int32(Int32(clamping: first.sequence))))
   }
 
   package func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] {
@@ -103,7 +102,7 @@ extension PostgresStore {
 
   package func checkpoint(of id: UniqueID) async throws -> Checkpoint? {
     try await call {
-      let rows = try await pool.query(StoreQueries.checkpointOf, .uuid(id.high, id.low))
+      let rows = try await pool.query(StoreQueries.checkpointOf, .id(id))
       let columns = try CheckpointColumns(rows.columns, version: "version")
       return try rows.first.flatMap { try columns.read($0) }
     }

@@ -27,7 +27,7 @@ extension PostgresStore: TokenStore {
 
   package func createSession(of parent: UniqueID, hash: [UInt8], lifetime: Duration) async throws -> APIToken? {
     try await one(
-      Self.createSession, .uuid(parent.high, parent.low), .bytea(hash), .int64(lifetime.microseconds),
+      Self.createSession, .id(parent), .bytea(hash), .int64(lifetime.microseconds),
       .int32(Int32(APIToken.mostSessions)))
   }
 
@@ -42,7 +42,7 @@ extension PostgresStore: TokenStore {
   }
 
   package func endSession(_ id: UniqueID) async throws {
-    _ = try await call { try await pool.query(Self.end, .uuid(id.high, id.low)) }
+    try await run(Self.end(.id(id)))
   }
 
   private func one(_ statement: PostgresStatement, _ values: PostgresValue...) async throws -> APIToken? {

@@ -37,6 +37,11 @@ package final class PostgresStore: TaskStore {
     }
   }
 
+  /// Runs a statement whose rows tell nothing.
+  func run(_ query: PostgresQuery) async throws {
+    _ = try await call { try await pool.pipeline([query]) }
+  }
+
   package func topicPrefix() async throws -> String? {
     try await call { try await pool.query(StoreQueries.topicPrefix).values { try $0.text() }.first }
   }
@@ -78,7 +83,7 @@ package final class PostgresStore: TaskStore {
     let labels = worker.labels.sorted { $0.key < $1.key }
     return try await call {
       let rows = try await pool.query(
-        StoreQueries.register, .uuid(worker.boot.high, worker.boot.low), .text(worker.host), .int32(worker.pid),
+        StoreQueries.register, .id(worker.boot), .text(worker.host), .int32(worker.pid),
         .int32(Int32(clamping: worker.leaseSeconds)), .textArray(worker.kinds.map(\.rawValue)),
         .int32Array(worker.kinds.map { worker.kindLimits[$0].map { Int32(clamping: $0) } }),
         .textArray(worker.kinds.map { worker.formerNames[$0]?.rawValue }), volumes.names, volumes.ids,
@@ -117,28 +122,24 @@ package final class PostgresStore: TaskStore {
 
   package func announce(_ worker: WorkerID, volumes: [String: UniqueID]) async throws {
     let volumes = VolumeColumns(volumes)
-    _ = try await call {
-      try await pool.query(StoreQueries.announce, .int32(worker.rawValue), volumes.names, volumes.ids)
-    }
+    try await run(StoreQueries.announce(.int32(worker.rawValue), volumes.names, volumes.ids))
   }
 
   package func measure(_ worker: WorkerID, spaces: [String: StorageSpace]) async throws {
     let spaces = spaces.sorted { $0.key < $1.key }
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.measure, .int32(worker.rawValue), .textArray(spaces.map(\.key)),
+    try await run(
+      StoreQueries.measure(
+        .int32(worker.rawValue), .textArray(spaces.map(\.key)),
         .int64Array(spaces.map(\.value.free)), .int64Array(spaces.map(\.value.promised)),
-        .int64Array(spaces.map(\.value.total)))
-    }
+        .int64Array(spaces.map(\.value.total))))
   }
 
   package func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws {
     let limits = hostLimits.sorted { $0.key < $1.key }
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.tellHostLimits, .int32(worker.rawValue), .textArray(limits.map(\.key)),
-        .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing)))
-    }
+    try await run(
+      StoreQueries.tellHostLimits(
+        .int32(worker.rawValue), .textArray(limits.map(\.key)),
+        .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing))))
   }
 
   package func limitedHosts() async throws -> Set<String> {
@@ -161,11 +162,11 @@ package final class PostgresStore: TaskStore {
   }
 
   package func retire(_ worker: WorkerID) async throws {
-    _ = try await call { try await pool.query(StoreQueries.retire, .int32(worker.rawValue)) }
+    try await run(StoreQueries.retire(.int32(worker.rawValue)))
   }
 
   package func sweep() async throws -> SweepResult {
-    _ = try await call { try await pool.query(StoreQueries.putLearnedLimitsInForce) }
+    try await run(StoreQueries.putLearnedLimitsInForce())
     return try await call {
       let rows = try await pool.query(StoreQueries.sweep)
       let (row, columns) = (try rows.only, rows.columns)
@@ -176,20 +177,17 @@ package final class PostgresStore: TaskStore {
   }
 
   package func tidy() async throws {
-    _ = try await call { try await pool.query(StoreQueries.dropOldInbox) }
-    _ = try await call { try await pool.query(StoreQueries.tidyLanes) }
-    _ = try await call { try await pool.query(StoreQueries.tidyBuckets) }
+    try await run(StoreQueries.dropOldInbox())
+    try await run(StoreQueries.tidyLanes())
+    try await run(StoreQueries.tidyBuckets())
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
-    _ = try await call {
-      try await pool.query(
-        StoreQueries.setLimit, .text(scope.rawValue), .text(name), .int32(limit.map { Int32(clamping: $0) }))
-    }
+    try await run(StoreQueries.setLimit(.text(scope.rawValue), .text(name), .int32(limit.map { Int32(clamping: $0) })))
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {
-    _ = try await call { try await pool.query(StoreQueries.setWeight, .text(queue), .double(weight)) }
+    try await run(StoreQueries.setWeight(.text(queue), .double(weight)))
   }
 
   package func limits() async throws -> [LimitUse] {

@@ -39,6 +39,7 @@ package enum Schema {
     -6_029_446_947_634_453_419,
     -8_200_763_587_194_893_315,
     7_453_031_204_238_784_068,
+    -5_310_502_491_620_170_448,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -35,13 +35,7 @@ package struct StorageCopy: Sendable {
     let run = StorageCopyRun(
       spec, from: from, source: source, to: root, destination: destination, checkpoint: checkpoint, found: found,
       ledger: ledger)
-    return await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
-        root.loop.task { continuation.resume(returning: await run.run()) }
-      }
-    } onCancel: {
-      root.loop.execute { run.stop() }
-    }
+    return await root.loop.run(run.run, stop: run.stop)
   }
 }
 
@@ -236,7 +230,7 @@ private final class StorageCopyRun: @unchecked Sendable {
       if done > recorded.bytes { try? await record() }
       // Other tasks may use the space of the rest meanwhile.
       let kept = recorded.bytes
-      _ = try? await onFiles { kept > 0 ? try file.truncate(to: kept) : try file.volume.discard(file.name) }
+      _ = try? await onFiles { kept > 0 ? try file.giveBack(beyond: kept) : try file.volume.discard(file.name) }
     }
     return outcome
   }
@@ -274,7 +268,8 @@ private final class StorageCopyRun: @unchecked Sendable {
   private func takeShare(of count: Int) async throws {
     while !share.take(count) {
       try checkOwner()
-      await withUnsafeContinuation { waiter = $0 }
+      // Before it is kept, a stop may have come.
+      await withUnsafeContinuation { if isStopping { $0.resume() } else { waiter = $0 } }
     }
     try checkOwner()
   }

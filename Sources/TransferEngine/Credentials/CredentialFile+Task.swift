@@ -53,6 +53,16 @@ extension CredentialFile? {
 }
 
 extension StorageRoot {
+  /// The header fields for a task that names `credential`, which win over those of the task; empty if it names none.
+  ///
+  /// - Parameter refused: The fields that the server has just refused.
+  func fields(
+    of credential: String?, for url: CurlURL, refused: [HeaderField]? = nil
+  ) async throws(TaskFailure) -> [HeaderField] {
+    guard let credential else { return [] }
+    return try await credentials.fields(of: credential, for: url, on: files, refused: refused)
+  }
+
   /// The keys for a task to or from `s3://` that names `credential`, or none.
   ///
   /// - Parameter refused: The keys that the store has just refused: a command does not give them again from memory.

@@ -79,18 +79,18 @@ package struct RemoteDeletion: Sendable {
     guard let url = CurlURL(place.text) else {
       throw TaskFailure(code: .sourceInvalid, message: "the source cannot be sent", class: .fail)
     }
-    let secret = try await root.secret(of: spec, for: url)
+    let fields = try await root.fields(of: spec.credential, for: url)
     do {
-      return try await delete(url, dialect, secret)
+      return try await delete(url, dialect, fields)
     } catch let failure as TaskFailure where failure.mayBeOfOldCredential {
-      let renewed = try await root.secret(of: spec, for: url, refused: secret)
-      guard renewed != secret else { throw failure }
+      let renewed = try await root.fields(of: spec.credential, for: url, refused: fields)
+      guard renewed != fields else { throw failure }
       return try await delete(url, dialect, renewed)
     }
   }
 
-  private func delete(_ url: CurlURL, _ dialect: Dialect, _ secret: [HeaderField]) async throws -> Result {
-    var headers = spec.headers.overridden(by: secret).map { (name: $0.name, value: $0.value) }
+  private func delete(_ url: CurlURL, _ dialect: Dialect, _ fields: [HeaderField]) async throws -> Result {
+    var headers = spec.headers.overridden(by: fields).map { (name: $0.name, value: $0.value) }
     if dialect == .tus { headers.append(("Tus-Resumable", "1.0.0")) }
     if let expected = spec.expect.bytes {
       let answer = try await send(.head, to: url, headers)
@@ -164,17 +164,5 @@ package struct RemoteDeletion: Sendable {
       place = next
     }
     throw Place.redirectLoop(URLRedaction.redact(url.text), limit: Self.redirects)
-  }
-}
-
-extension StorageRoot {
-  /// The header fields of the task's credential, which win over those of the task.
-  ///
-  /// - Parameter refused: Those that the server has just refused.
-  fileprivate func secret(
-    of spec: TaskSpec, for url: CurlURL, refused: [HeaderField]? = nil
-  ) async throws -> [HeaderField] {
-    guard let name = spec.credential else { return [] }
-    return try await credentials.fields(of: name, for: url, on: files, refused: refused)
   }
 }

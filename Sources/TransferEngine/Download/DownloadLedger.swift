@@ -22,12 +22,21 @@ package protocol TransferLedger: Sendable {
 package protocol DownloadLedger: TransferLedger {
   /// Records what is on stable storage, and returns once the store has committed it. Throws if the task has another
   /// owner now; ``TransferLedger/mayWrite`` is then false. A `TaskFailure` is that of the run. Any other error comes from
-  /// the store: it ends the run, and the run is not counted as an attempt. The store may be asked up to `patience` later, together with other runs.
+  /// the store: it ends the run, and the run is not counted as an attempt. The store may be asked up to `patience` later,
+  /// together with other runs.
   func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws
 }
 
 extension DownloadLedger {
   func checkpoint(_ checkpoint: DownloadCheckpoint) async throws {
     try await self.checkpoint(checkpoint, patience: .zero)
+  }
+}
+
+extension TaskFailure {
+  /// The ledger could not record a checkpoint.
+  package static func unrecorded(_ error: any Error) -> TaskFailure {
+    error as? TaskFailure
+      ?? TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }
 }

@@ -25,9 +25,10 @@ struct DownloadRun: Sendable {
       let message = "the source must be an http, https or s3 URL without credentials"
       return .failed(TaskFailure(code: .sourceInvalid, message: message, class: .fail))
     }
-    switch await self.credential(for: source) {
-    case .success(let fields): return await run(source, credential: fields)
-    case .failure(let failure): return Task.isCancelled ? .stopped : .failed(failure)
+    do throws(TaskFailure) {
+      return await run(source, credential: try await context.root.fields(of: spec.credential, for: source))
+    } catch {
+      return Task.isCancelled ? .stopped : .failed(error)
     }
   }
 
@@ -62,24 +63,7 @@ struct DownloadRun: Sendable {
       spec, source: source, credential: credential, s3: s3, destination: destination, checkpoint: checkpoint,
       file: file,
       ledger: ledger, context: context)
-    return await withTaskCancellationHandler {
-      await withUnsafeContinuation { continuation in
-        context.root.loop.task { continuation.resume(returning: await download.fetch()) }
-      }
-    } onCancel: {
-      context.root.loop.execute { download.stop() }
-    }
-  }
-
-  /// The header fields of the credential that the task names; empty if it names no credential.
-  private func credential(for source: CurlURL) async -> Result<[HeaderField], TaskFailure> {
-    guard let name = spec.credential else { return .success([]) }
-    let root = context.root
-    do throws(TaskFailure) {
-      return .success(try await root.credentials.fields(of: name, for: source, on: root.files))
-    } catch {
-      return .failure(error)
-    }
+    return await context.root.loop.run(download.fetch, stop: download.stop)
   }
 
   /// Finishes what an earlier run began to publish, and looks at the destination and the staging file.

@@ -34,7 +34,7 @@ struct HTTPLane: Sendable {
     let number = hosts.sent(to: server)
     defer { hosts.giveBack(server, for: name, isRelay: isRelay, after: witness.fate, of: number) }
     do throws(CurlError) {
-      _ = try await client.perform(request, handler: witness)
+      try await client.perform(request, handler: witness)
     } catch {
       witness.failed(error)
       throw error
@@ -74,8 +74,8 @@ struct HTTPLane: Sendable {
 }
 
 extension HTTPLane {
-  /// Like ``call(_:limit:)``, and throws ``TaskFailure``. A success that comes before a body of the source was
-  /// sent is none: the server cannot have what it says it has stored.
+  /// Like ``call(_:limit:)``, and throws ``TaskFailure``. A success that arrives before a body of the source was sent is
+  /// an error: the server cannot have stored it.
   func answer(_ request: CurlRequest, limit: Int = 1 << 20) async throws -> CurlAnswer {
     let answer: CurlAnswer
     do throws(CurlError) {

@@ -75,7 +75,7 @@ package final class HookSender: HookSending {
     request.body = CurlBytes(message.body)
     let collector = CurlAnswerCollector(limit: 64 << 10)
     do throws(CurlError) {
-      _ = try await client.perform(request, handler: collector)
+      try await client.perform(request, handler: collector)
     } catch {
       // The status is the answer: a body that is too long, cut or late changes nothing.
       guard collector.answer != nil else { return .failed("\(error)") }

@@ -34,7 +34,9 @@ package struct ReservePolicy: Hashable, Sendable {
   ///   - promised: the part of it that other tasks' files will still need.
   ///   - held: the bytes that the task's own file already has; they are no longer free.
   package func limit(free: Int64, total: Int64?, promised: Int64, held: Int64) -> Int64 {
-    let available = max(0, max(0, free - promised) - floor.bytes(of: total)) + held
+    // File systems without an end report the largest numbers.
+    let (sum, overflows) = max(0, max(0, free - promised) - floor.bytes(of: total)).addingReportingOverflow(held)
+    let available = overflows ? .max : sum
     // In this order a share of an exabyte does not overflow. The few bytes lost to rounding do not matter.
     return share == 100 ? available : available / 100 * Int64(share)
   }

@@ -135,6 +135,12 @@ package final class StagingFile: Sendable {
     changes.add(1, ordering: .releasing)
   }
 
+  /// Gives back the space that the file has beyond `size` bytes, because its task waits. Not on a file system of another
+  /// machine: a call that hangs there may take effect when the next owner has written beyond.
+  package func giveBack(beyond size: Int64) throws(StorageError) {
+    if !volume.isRemote { try truncate(to: size) }
+  }
+
   /// Runs a call on the file. A device error makes the file unusable for good: after a failed fsync the kernel may
   /// drop the pages and report success the next time, so a second try proves nothing.
   func attempt<Result>(

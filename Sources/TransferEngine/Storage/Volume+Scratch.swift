@@ -30,10 +30,7 @@ extension Volume {
     try check()
     do throws(SystemError) {
       let own = try root.openBeneath(StorageURL.reserved, O_RDONLY | O_DIRECTORY)
-      do throws(SystemError) {
-        try own.makeDirectory(Self.scratch, mode: 0o700)
-      } catch  where error.errno == EEXIST {
-      }
+      try Self.make(Self.scratch, in: own)
       let all = try own.openBeneath(Self.scratch, O_RDONLY | O_DIRECTORY)
       for case let other? in try all.entries().map({ ScratchName($0) })
       where other.task == name.task && other.epoch < name.epoch {
@@ -94,9 +91,11 @@ extension Volume {
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
   /// directories are on stable storage. If it throws, the file is still in the scratch directory, unless it is at its
-  /// destination. `bytes` is the size of the file that is there. Blocks.
+  /// destination. `bytes` is the size of the file that is there. `mayWrite` is asked when the data is safe, which takes
+  /// long for a large file, right before the move. Blocks.
   package func publish(
-    _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName
+    _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName,
+    while mayWrite: () -> Bool
   ) throws(StorageError) -> (published: Published, bytes: Int64) {
     try check()
     let staged: StagingFile
@@ -122,10 +121,12 @@ extension Volume {
     }
     let published: Published
     do throws(StorageError) {
+      try staged.sync()
+      guard mayWrite() else { throw StorageError(.stagingMissing, "\(destination) belongs to another run") }
       published = try publish(staged, to: destination, ifExists: ifExists)
     } catch {
       // The run may publish it elsewhere, and its end removes the scratch directory. No run looks among staging files.
-      try? takeBack(mark, to: path, of: scratch)
+      do { try takeBack(mark, to: path, of: scratch) } catch { try? discard(mark) }
       throw error
     }
     guard published == .skipped else { return (published, bytes) }
@@ -148,61 +149,5 @@ extension Volume {
 
   private static func parent(of path: [String]) -> String {
     path.count == 1 ? "." : path.dropLast().joined(separator: "/")
-  }
-
-  /// The file at `destination` if a run of `task` has published it, and it is as expected. Reads the whole file. Blocks.
-  package func published(
-    at destination: StorageURL, by task: UniqueID, expect: Expectation, while goesOn: () -> Bool
-  ) throws(StorageError) -> (bytes: Int64, sha256: [UInt8])? {
-    try check()
-    guard isPublished(at: destination, by: task) else { return nil }
-    let file = try open(destination)
-    do throws(SystemError) {
-      let bytes = Int64(try file.status().st_size)
-      let digests = try FileDigests(of: file, withMD5: expect.md5 != nil) { _ in goesOn() }
-      guard expect.bytes ?? bytes == bytes, DigestMismatch(expect, digests) == nil else { return nil }
-      return (bytes, digests.sha256)
-    } catch {
-      throw StorageError(error, storage: name)
-    }
-  }
-}
-
-extension Volume {
-  /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. Any other file stays. A
-  /// file on a file system without extended attributes stays too, because it has no mark that shows its task. Blocks.
-  package func removePublished(at destination: StorageURL, by tasks: [UniqueID]) throws(StorageError) -> Bool {
-    try check()
-    do throws(StorageError) {
-      guard try hasFile(at: destination) else { return false }
-    } catch  where error.code == .destinationInvalid {
-      // A directory, a link or a FIFO, or a path through one: no task publishes these.
-      return false
-    }
-    do throws(SystemError) {
-      let parent = try self.parent(of: destination)
-      let file = try parent.openBeneath(destination.name, O_RDONLY | O_NONBLOCK)
-      guard let mark = try file.attribute(StagingFile.mark).flatMap(StagingName.init), tasks.contains(mark.task),
-        try file.status().st_ino == parent.status(of: destination.name).st_ino
-      else { return false }
-      // Another file may take its name between any two calls: what is moved aside is compared before it goes.
-      do throws(SystemError) {
-        try FileDescriptor.rename(from: parent, destination.name, to: staging, mark.description)
-        guard try file.status().st_ino == staging.status(of: mark.description).st_ino else {
-          try moveNoReplace(mark.description, to: parent, destination.name)
-          return false
-        }
-        try staging.remove(mark.description)
-      } catch  where error.errno == EXDEV {
-        try parent.remove(destination.name)
-      }
-      try self.directories.sync(parent)
-      return true
-    } catch {
-      switch error.errno {
-      case ENOENT, ELOOP, ENOTDIR, ENOTSUP: return false
-      default: throw StorageError(error, storage: name)
-      }
-    }
   }
 }

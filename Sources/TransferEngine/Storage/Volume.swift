@@ -21,6 +21,8 @@ package final class Volume: Sendable {
   let openFiles: OpenStagingFiles?
   /// Whether its staging files may be closed while they are written.
   let closesStagingFiles: Bool
+  /// Whether its files may be on another machine.
+  let isRemote: Bool
   let renameNoReplace: RenameNoReplace
   /// Held open like `staging`, so that no other file gets its inode.
   private let marker: FileDescriptor
@@ -71,6 +73,7 @@ package final class Volume: Sendable {
     do throws(SystemError) {
       marker = try root.openBeneath("\(own)/volume", O_RDONLY)
       staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
+      isRemote = staging.isRemote()
       closesStagingFiles = openFiles != nil && staging.closesWithoutWriting()
       identity = try Identity(marker: marker.status(), staging: staging.status())
       id = try Self.read(marker)
@@ -168,7 +171,7 @@ package final class Volume: Sendable {
     }
   }
 
-  private static func make(_ name: String, in directory: borrowing FileDescriptor) throws(SystemError) {
+  static func make(_ name: String, in directory: borrowing FileDescriptor) throws(SystemError) {
     do throws(SystemError) {
       try directory.makeDirectory(name, mode: 0o700)
     } catch  where error.errno == EEXIST {

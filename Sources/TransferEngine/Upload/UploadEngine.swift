@@ -213,9 +213,8 @@ extension StorageRoot {
   fileprivate func applicableSecret(
     of credential: String?, for url: CurlURL
   ) async throws(TaskFailure) -> [HeaderField]? {
-    guard let credential else { return [] }
     do throws(TaskFailure) {
-      return try await credentials.fields(of: credential, for: url, on: files)
+      return try await fields(of: credential, for: url)
     } catch {
       guard error.code == .credentialRefused else { throw error }
       return nil

@@ -82,8 +82,7 @@ final class UploadRun: @unchecked Sendable {
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)
     } catch {
       guard !Task.isCancelled, ledger.mayWrite, !(error is CancellationError) else { return .stopped }
-      return .failed(
-        TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
+      return .failed(.unrecorded(error))
     }
   }
 

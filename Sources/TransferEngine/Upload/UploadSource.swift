@@ -155,10 +155,18 @@ final class StorageSource: OpenedSource {
   /// Copies a part to the same place in `file`. No other version is written, also by a run that has lost its task and
   /// does not know it: its successor's file has the bytes of this one. Blocks.
   func copy(_ range: Range<Int64>, to file: StagingFile, while mayWrite: () -> Bool) throws {
-    let end = try file.copy(range, from: self.file) { () throws(SystemError) in
-      let now = UploadIdentity(try self.file.status())
-      return mayWrite() && now == identity
+    // A failure of the source is none of the file.
+    var failure: SystemError?
+    let end = try file.copy(range, from: self.file) {
+      do throws(SystemError) {
+        let now = UploadIdentity(try self.file.status())
+        return mayWrite() && now == identity
+      } catch {
+        failure = error
+        return false
+      }
     }
+    if let failure { throw failure }
     switch end {
     case .reached(range.upperBound): try checkFile()
     case .reached: throw UploadSourceChanged()
@@ -184,15 +192,7 @@ final class StorageSource: OpenedSource {
 
   /// Blocks.
   private func readNow(_ range: Range<Int64>) throws -> [UInt8] {
-    var failure: SystemError?
-    let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
-      do throws(SystemError) {
-        count = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: range.lowerBound)
-      } catch {
-        failure = error
-      }
-    }
-    if let failure { throw failure }
+    let bytes = try file.read(range)
     guard bytes.count == range.count else { throw UploadSourceChanged() }
     try checkFile()
     return bytes

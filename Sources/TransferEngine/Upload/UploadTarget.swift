@@ -104,10 +104,11 @@ package struct UploadPlan: Hashable, Sendable {
     self.isSentOnce = isSentOnce
   }
 
-  /// The blocks of which the checkpoint has checksums, if the source is checked: they are read as a whole. Parts are
-  /// anyway. Others are small, but not so small that a checkpoint would have too many of them.
+  /// The length of the blocks of which the checkpoint has checksums, if the source is checked; they are read as a whole. A
+  /// part of S3 is one. Otherwise they have 1 MiB, and one more for each 16 GiB of the file, so that there are at most
+  /// 16,384.
   func block(of size: Int64) -> Int64 {
-    keepsParts || publishesAtOnce ? (size >> 34 + 1) << 20 : segmentSize
+    keepsParts || publishesAtOnce ? ((size >> 34) + 1) << 20 : segmentSize
   }
 
   /// At least one: an empty file is one empty segment.

@@ -129,7 +129,7 @@ extension Logger {
       info("commands come again at their next owner", ["partitions": .integer(partitions.count)])
     case .log(_, let facility, let text):
       debug("librdkafka", ["facility": .text(facility), "text": .text(text)])
-    case .answered, .unanswered, .statistics:
+    case .answered, .unanswered:
       break
     }
   }

@@ -142,13 +142,11 @@ package final class RunningWorker: Sendable {
     return isLost.withLock { $0 } ? DrainMachine.unfinished : code
   }
 
-  /// Ends the process 2 s after the drain, from the control loop, if runs have not returned: they may block all threads of
-  /// the global executor, and then no caller learns of the drain's end. A caller that does cancels this.
+  /// Ends the process 2 s after the drain, from the control loop: handlers, or what they have left behind, may block all
+  /// threads of the global executor, and then no caller learns of the drain's end. A caller that does cancels this.
   func exitUnlessCanceled(_ log: Logger) -> Task<Void, any Error> {
     loop.task { [self] in
       let code = await finished()
-      let hangs = await hasHangingCalls
-      guard code != 0 || hangs else { return }
       try await loop.sleep(for: .seconds(2))
       log.error("handlers block all threads: the process ends without them", ["code": .integer(Int(code))])
       log.close()

@@ -21,7 +21,7 @@ package struct RelayPlanner: Sendable {
     /// read up to `readingAhead` rows that are not among them, and answer with ``read(rows:events:of:isCut:hasMore:now:)``
     /// after that.
     case publish(readingAhead: Int?, until: BootInstant)
-    /// Ask which rows wait; answer with ``looked(_:now:)``.
+    /// Ask which rows wait; answer with ``looked(_:)``.
     case look
     case wait(until: BootInstant)
     /// The relay is done, so the worker may end.

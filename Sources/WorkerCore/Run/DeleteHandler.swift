@@ -39,8 +39,7 @@ package struct DeleteHandler: KindHandler {
     } catch is CancellationError {
       return .stopped
     } catch {
-      return .failed(
-        TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait))
+      return .failed(.unrecorded(error))
     }
   }
 

@@ -16,6 +16,7 @@ package final class RunLedger: Sendable {
   package let trace: TraceContext?
   /// Whether the transfer of this run stands in line. Handlers of other kinds never do: they may do other work meanwhile.
   package let line = HostLine()
+  package let begunAt = BootInstant.now
   private let store: StoreBatcher
   private let done: Atomic<Int64>
   private let total: Atomic<Int64>

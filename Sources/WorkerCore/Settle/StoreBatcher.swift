@@ -28,7 +28,7 @@ package struct StoreBatcher: Sendable {
     }
   }
 
-  /// Returns whether the epoch still owned the task; throws as ``checkpoint(_:under:)`` does.
+  /// Returns whether the epoch still owned the task; throws as ``checkpoint(_:under:patience:)`` does.
   package func settle(_ settlement: Settlement, under lease: Lease) async throws -> Bool {
     try await submitted { try await settlements.submit(settlement, fence: lease.fence) }
   }

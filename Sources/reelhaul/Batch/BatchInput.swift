@@ -10,7 +10,7 @@ final class BatchInput {
   var isStopped: () -> Bool = { false }
   private var descriptor: Int32
   private var splitter = LineSplitter(limit: CommandDecoder.sizeLimit)
-  private var isAtEnd = false
+  private(set) var isAtEnd = false
   /// Where the input began; nil for a pipe.
   private var start: off_t?
   /// A copy of the bytes from a pipe, if it must be read twice.

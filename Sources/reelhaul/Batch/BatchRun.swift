@@ -28,6 +28,8 @@ struct BatchRun {
   private var failure: (any Error)?
   private(set) var sent = 0
   private(set) var bad = 0
+  /// The last line that was read, if there may be more.
+  private(set) var lastRead: Int?
   /// Why ids could not be printed, unless their reader has gone: whoever pipes them to `head` has enough of them.
   private(set) var unprinted: SystemError?
 
@@ -55,10 +57,12 @@ struct BatchRun {
       // Here a strict batch has a wrong line only if its file has changed since the first reading.
       while failure == nil, !isStrict || bad == 0, let lines = try input.next() {
         let block = decoder.decode(lines)
+        lastRead = lines.last?.number ?? lastRead
         report(block)
         if !block.commands.isEmpty { send(block) }
         if onTheWay.count > Self.depth { await settleFirst() }
       }
+      if input.isAtEnd { lastRead = nil }
     } catch {
       failure = error
     }

@@ -50,6 +50,9 @@ extension Subcommand {
       }
     } catch {
       await client.close(within: .zero)
+      if let last = run.lastRead {
+        context.note("\(run.summary). What comes after line \(last) was not read, and not sent.")
+      }
       throw error
     }
     await client.close()

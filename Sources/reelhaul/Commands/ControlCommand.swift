@@ -79,7 +79,7 @@ extension OptionSpec {
 }
 
 struct ControlCommand {
-  static let exits = ExitCode.meanings(.done, .usage, .unreachable, .notFound, .refused)
+  static let exits = ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused)
 
   private let action: ControlAction
   private let context: Context
@@ -128,12 +128,14 @@ struct ControlCommand {
     tasks.map { .control(.init(id: .make(), taskID: $0, action: action, actor: CommandActor.name)) }
   }
 
-  private func check(_ id: UniqueID, in store: any TaskReader) async throws {
+  private func check(_ id: UniqueID, in store: any TaskReader & DetailReader) async throws {
     let document = try await TaskLookup(store).get(id)
     var machine = TaskMachine(state: document.state)
     do {
       _ = try machine.handle(.control(action))
     } catch {
+      // A pause that its run still follows is withdrawn.
+      if action == .resume, try await store.stopping([id]) == [id] { return }
       throw CommandFailure(
         .refused, "\(action.name) is not possible: task \(id) is \(document.status)",
         hint: RefusalAdvice.of(action, id, in: document.state))

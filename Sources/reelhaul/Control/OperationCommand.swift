@@ -29,8 +29,10 @@ struct OperationCommand {
     guard !context.arguments[flag: .dryRun] else {
       return try await Fleet.withStore(context) { try await preview(operation, in: $0) }
     }
-    let client = try Fleet.client(context.arguments)
+    // Once it is begun, it waits as long as a broker's fail-over takes.
+    let client = try Fleet.client(context.arguments, kafkaPatience: "60000")
     do {
+      try await Fleet.reachKafka(context.arguments)
       let ended = try await Fleet.withStoreToChange(context) { store in
         try await carryOut(try await store.createOperation(operation), store, client)
       }
@@ -71,7 +73,7 @@ struct OperationCommand {
     let sentence =
       "It goes on where 'reelhaul serve' or 'reelhaul up' runs; 'reelhaul operations cancel \(operation.id)' ends it."
     let work = Task {
-      var questions = PatientQuestions { sentence }
+      var questions = PatientQuestions()
       var awaited: TaskOperation.Awaited?
       while true {
         let moved = try await questions.ask(context.note) { try await driver.turn() }

@@ -47,11 +47,10 @@ enum Fleet {
   static func patient(
     _ kafka: KafkaConfiguration, for milliseconds: String = kafkaPatience
   ) throws -> KafkaConfiguration {
-    let properties = [
-      "message.timeout.ms": milliseconds,
-      // A broker that hangs accepts connections all the same. Another one is to be tried before the patience ends.
-      "socket.connection.setup.timeout.ms": "3000",
-    ]
+    // A broker that hangs accepts connections all the same. Another one is to be tried before the patience ends.
+    var properties = ["socket.connection.setup.timeout.ms": "3000"]
+    // Two names of one property; which of them librdkafka would take depends on their order.
+    if kafka.properties["delivery.timeout.ms"] == nil { properties["message.timeout.ms"] = milliseconds }
     return try KafkaConfiguration(
       bootstrap: kafka.bootstrap, properties: properties.merging(kafka.properties) { $1 })
   }
@@ -77,9 +76,9 @@ enum Fleet {
   /// throws if the cluster has no topic for commands.
   private static func hasTopic(_ arguments: Arguments) async throws -> Bool {
     let topic = try FleetSettings.topics(arguments).commands
-    let present = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(2)) { try? await $0.metadata().topics }
-    guard let present else { return false }
-    guard present[topic] == nil else { return true }
+    let cluster = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(2)) { try? await $0.metadata() }
+    guard let cluster else { return false }
+    guard cluster.topics[topic] == nil, !cluster.unsure.contains(topic) else { return true }
     throw CommandFailure(
       .unreachable, "Kafka has no topic \(topic), or this user may not see it",
       hint: "Create it with 'reelhaul migrate', grant a right to it, or correct \(OptionSpec.topicPrefix.setting).")

@@ -32,14 +32,24 @@ struct Submission: Sendable {
     }
   }
 
-  /// Returns once Kafka has the task. It may have it without an answer in time: whoever submits it again would otherwise
-  /// make a second one.
+  /// Returns once Kafka has the task. It may have it without an answer in time, or when the user interrupts: whoever
+  /// submits it again would otherwise make a second one.
   private func put() async throws {
+    // What was given relative to now is another time then.
+    let time = spec.notBefore.map { " and --not-before \($0)" } ?? ""
+    let sentence = "Task \(spec.id) may have been sent all the same: with --id \(spec.id)\(time) it is not made twice."
+    let stop = StopSignal()
+    stop.onStop {
+      context.note(sentence)
+      stop.end()
+    }
+    await stop.isListening()
     do {
       try await Fleet.send([.submit(spec)], context)
+      await stop.close()
     } catch let error as ReelhaulClientError where error.isRetryable {
+      await stop.close()
       var failure = CommandFailure(error)
-      let sentence = "Task \(spec.id) may have been sent all the same: with --id \(spec.id) it is not made twice."
       failure.hint = failure.hint.map { "\(sentence)\n\($0)" } ?? sentence
       throw failure
     }

@@ -51,21 +51,16 @@ struct TaskLookup {
       hint: (["Give more digits of the one that is meant:"] + lines + more).joined(separator: "\n"))
   }
 
-  private func find(_ id: UniqueID) async throws -> TaskDocument? {
+  /// The task. Throws ``ExitCode/notFound`` if it does not exist.
+  func get(_ id: UniqueID) async throws -> TaskDocument {
     let deadline = BootInstant.now + (isFresh(id) ? Self.patience : .zero)
     while true {
       if let document = try await store.task(id) { return document }
-      guard BootInstant.now < deadline else { return nil }
+      guard BootInstant.now < deadline else {
+        throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows the tasks.")
+      }
       try await Task.sleep(for: .milliseconds(100))
     }
-  }
-
-  /// The task. Throws ``ExitCode/notFound`` if it does not exist.
-  func get(_ id: UniqueID) async throws -> TaskDocument {
-    guard let task = try await find(id) else {
-      throw CommandFailure(.notFound, "there is no task \(id)", hint: "'reelhaul list' shows the tasks.")
-    }
-    return task
   }
 
   /// A version 7 id contains the time at which it was made.

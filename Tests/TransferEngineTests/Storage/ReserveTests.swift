@@ -25,6 +25,7 @@ import Testing
       (.percent(1), 10_000, 50, 70, 70), (.percent(0), 10_000, 1000, 0, 1000), (.bytes(400), 10_000, 1000, 100, 700),
       (.bytes(400), nil, 1000, 0, 600), (.percent(99), .max, .max, 0, .max - .max / 100 * 99),
       (.bytes(.max), nil, 1000, 5, 5),
+      (.percent(0), .max, .max, 20, .max),
     ] as [(ReservePolicy.Floor, Int64?, Int64, Int64, Int64)])
   func leavesAFloor(floor: ReservePolicy.Floor, total: Int64?, free: Int64, held: Int64, limit: Int64) {
     let policy = ReservePolicy(share: 100, floor: floor)

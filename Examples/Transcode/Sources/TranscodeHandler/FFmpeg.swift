@@ -3,6 +3,13 @@ import ReelhaulWorker
 
 /// ffmpeg and ffprobe as child processes, which are killed when the task is canceled and when the worker ends.
 enum FFmpeg {
+  /// Containers. A file that says it is a list of others would have ffmpeg read those.
+  private static let formats =
+    ["-format_whitelist", "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts,mpeg,avi,flv,asf,mxf,ogg"]
+
+  /// The options that name an input.
+  static func input(_ path: String) -> [String] { formats + ["-i", path] }
+
   /// Runs ffmpeg. `onProgress` gets the microseconds of video that are done.
   static func run(_ arguments: [String], onProgress: (Int64) -> Void = { _ in }) async throws {
     let options = ["-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
@@ -14,7 +21,8 @@ enum FFmpeg {
   /// How long a video is; nil where the file does not say.
   static func microseconds(of path: String) async throws -> Int64? {
     var seconds: Double?
-    try await lines(of: "ffprobe", ["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0", path]) {
+    try await lines(of: "ffprobe", ["-v", "error", "-show_entries", "format=duration", "-of", "csv=p=0"] + input(path))
+    {
       seconds = Double($0) ?? seconds
     }
     // The file says it, and may say anything.
@@ -50,6 +58,8 @@ enum FFmpeg {
     }
     try await withTaskCancellationHandler {
       let (outputChunks, errorChunks) = (chunks(of: output), chunks(of: errors))
+      // Its end tells why. A damaged film makes it very long.
+      async let message = errorChunks.reduce(Data()) { ($0 + $1).suffix(500) }
       var rest = Data()
       for await chunk in outputChunks {
         rest += chunk
@@ -58,11 +68,9 @@ enum FFmpeg {
           rest = Data(rest[(end + 1)...])
         }
       }
-      var message = Data()
-      for await chunk in errorChunks { message += chunk }
+      let text = String(decoding: await message, as: UTF8.self)
       let end = await exit.first { _ in true } ?? (-1, false)
       try Task.checkCancellation()
-      let text = String(decoding: message.suffix(500), as: UTF8.self)
       switch end.status {
       // By the system, where memory ends.
       case _ where end.isKilled:
@@ -70,6 +78,8 @@ enum FFmpeg {
       case 0: break
       case 126, 127:
         throw TaskError.wait("\(program) is missing: \(text)", for: .seconds(60), code: "\(program)_missing")
+      case _ where text.contains("No space left on device"):
+        throw TaskError.wait("\(program): \(text)", for: .seconds(60), code: "disk_full")
       default: throw TaskError.permanent("\(program) ended with \(end.status): \(text)", code: "\(program)_failed")
       }
     } onCancel: {

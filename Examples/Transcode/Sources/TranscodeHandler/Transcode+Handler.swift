@@ -65,7 +65,8 @@ extension Transcode: TaskHandler {
     let result = try await context.scratch() + "/video.mp4"
     let total = try await FFmpeg.microseconds(of: input)
     try await FFmpeg.run(
-      ["-i", input, "-vf", "scale=-2:\(height)", "-c:v", "libx264", "-c:a", "aac", "-movflags", "+faststart", result]
+      FFmpeg.input(input)
+        + ["-vf", "scale=-2:\(height)", "-c:v", "libx264", "-c:a", "aac", "-movflags", "+faststart", result]
     ) { done in
       context.report(done: done, total: total)
     }
@@ -76,7 +77,7 @@ extension Transcode: TaskHandler {
   private func makePoster(of video: String, _ context: TaskContext<Checkpoint>) async throws -> String {
     let input = try await context.transfer.path(of: video)
     let result = try await context.scratch() + "/poster.jpg"
-    try await FFmpeg.run(["-i", input, "-frames:v", "1", "-q:v", "3", "-update", "1", result])
+    try await FFmpeg.run(FFmpeg.input(input) + ["-frames:v", "1", "-q:v", "3", "-update", "1", result])
     return try await context.transfer.publish(result, to: "\(video).jpg").location
   }
 }

@@ -92,23 +92,23 @@ extension DownloadMachine {
   }
 
   private mutating func arrived(_ received: Int64, _ work: Work) -> [Action] {
-    if case .comparing(let version) = work { return complete(version) }
-    // A body that proves nothing is no progress: one that is always cut would be fetched for ever.
-    guard case .whole(var whole) = work, whole.needsProof else {
+    switch work {
+    case .comparing(let version): return complete(version)
+    case .probing, .ranges, .sealing:
       tally.retries.reset()
-      return arrived(work, received)
+      return send()
+    case .whole(var whole):
+      whole.version.identity.size = received
+      // A body that proves nothing is no progress: one that is always cut would be fetched for ever.
+      if whole.needsProof {
+        state = .waiting(.inspection, .whole(whole))
+        return [.inspect(bytes: received)]
+      }
+      tally.retries.reset()
+      state = .working(.whole(whole))
+      if let refusal = refusal(of: received) { return end(.failed(refusal)) }
+      return seal(whole)
     }
-    whole.version.identity.size = received
-    state = .waiting(.inspection, .whole(whole))
-    return [.inspect(bytes: received)]
-  }
-
-  private mutating func arrived(_ work: Work, _ received: Int64) -> [Action] {
-    guard case .whole(var whole) = work else { return send() }
-    whole.version.identity.size = received
-    state = .working(.whole(whole))
-    if let refusal = refusal(of: received) { return end(.failed(refusal)) }
-    return seal(whole)
   }
 
   private mutating func seal(_ whole: Whole) -> [Action] {

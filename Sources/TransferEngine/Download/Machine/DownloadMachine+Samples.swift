@@ -31,7 +31,7 @@ extension DownloadMachine {
         requests[id]?.unanswered += sample.milliseconds
         if isAnswered { requests[id]?.sawOthers = true }
         // Others take over what it may never get.
-        if let chunk = running.chunk, running.unanswered >= Self.patienceMilliseconds {
+        if let chunk = running.chunk, running.unanswered >= Self.standstillMilliseconds {
           changeRanges { $0.plan.measured(chunk, pace: 0) }
         }
       }
@@ -142,7 +142,7 @@ extension DownloadMachine {
   private static let overtakers = 2
   private static let longestPatienceMilliseconds: Int64 = 16_000
   /// After so long without an answer a request counts as standing still.
-  private static let patienceMilliseconds: Int64 = 1000
+  private static let standstillMilliseconds: Int64 = 1000
 }
 
 extension DownloadMachine.Running {

@@ -7,7 +7,8 @@ extension DownloadMachine {
     case working(Work)
     /// No request runs. Can transition to: working, ending.
     case waiting(Wait, Work)
-    /// The shell has the bytes. Can transition to: restarting (their digest is wrong), ending.
+    /// The shell has the bytes. Can transition to: restarting (their digest is wrong), waiting (a second body differs),
+    /// ending.
     case complete(Version)
     /// A new generation begins as soon as no request is left. Can transition to: working, ending.
     case restarting(Probe)

@@ -63,7 +63,14 @@ struct PublishRecovery: Sendable {
   private func destinationIsRecordedFile() throws(StorageError) -> Bool {
     guard let name = StagingName(checkpoint.stagingName) else { return false }
     let volume = try storage.volume(destination.root)
-    switch try volume.occupant(of: destination, name: name) {
+    let occupant: Occupant
+    do throws(StorageError) {
+      occupant = try volume.occupant(of: destination, name: name)
+    } catch  where error.code == .destinationInvalid {
+      // Not a file. A link may be replaced, as before a first try.
+      return false
+    }
+    switch occupant {
     case .nothing: return false
     case .own: return true
     case .other, .unknown:

@@ -64,7 +64,7 @@ final class Fetch: CurlHandler, @unchecked Sendable {
         }
         let number = hosts.sent(to: server)
         do throws(CurlError) {
-          _ = try await lane.client.perform(request(exchange.place), handler: self)
+          try await lane.client.perform(request(exchange.place), handler: self)
         } catch {
           failure = error
           if headAt == nil { fate = .init(status: nil, error: error.code) }

@@ -261,7 +261,7 @@ extension StagingWriter {
     let end = staged.written.end
     _ = await attempt { [ledger] () throws(StorageError) in
       // Another owner may have adopted the file since, and written more.
-      if ledger.mayWrite { try file.truncate(to: end) }
+      if ledger.mayWrite { try file.giveBack(beyond: end) }
     }
   }
 
@@ -289,13 +289,5 @@ extension StagingWriter {
       if staged.file?.fillsVolume == true { failure.class = .retry }
     }
     return failure
-  }
-}
-
-extension TaskFailure {
-  /// The ledger could not record a checkpoint.
-  static func unrecorded(_ error: any Error) -> TaskFailure {
-    error as? TaskFailure
-      ?? TaskFailure(code: .checkpointFailed, message: "progress could not be recorded: \(error)", class: .wait)
   }
 }

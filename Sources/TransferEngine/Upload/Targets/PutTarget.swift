@@ -42,15 +42,13 @@ struct PutTarget: UploadTarget {
 
   func look(_ upload: UploadOrder) async throws -> UploadedObject? {
     let there = try await look(at: start)
-    // A part of the file is replaced as anything else is, if all may be.
-    guard upload.mayBeThere || upload.beginsAnew, let there,
-      upload.ifExists != .replace || there.size == upload.size
-    else { return there }
+    // What may be replaced is read by ``proves(_:_:)`` alone.
+    guard upload.mayBeThere || upload.beginsAnew, let there, upload.ifExists != .replace else { return there }
     let read = try await read(start, upload)
     if let read, read.owner != nil { return read }
     // What cannot be read may be this task's own, and so may others be after the source has changed.
     let isOthers = read != nil && upload.generation == 0 && !upload.beginsAnew
-    guard upload.ifExists == .replace || upload.ifExists == .skip && isOthers else { throw occupied(start) }
+    guard upload.ifExists == .skip, isOthers else { throw occupied(start) }
     return there
   }
 
