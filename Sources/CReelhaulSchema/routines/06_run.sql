@@ -128,6 +128,11 @@ end $$;
 -- from before the clock was set back.
 create function lead(wanted_role text, candidate int, seconds int) returns boolean language plpgsql as $$
 begin
+  -- Most that ask do not lead. They write nothing: whoever meets the row below locks it.
+  if exists (select from leader where role = wanted_role and worker_id <> candidate
+                and until between now() and now() + make_interval(secs => 2 * seconds)) then
+    return false;
+  end if;
   insert into leader as l (role, worker_id, until)
   values (wanted_role, candidate, now() + make_interval(secs => seconds))
       on conflict (role) do update set worker_id = excluded.worker_id, until = excluded.until

@@ -19,8 +19,7 @@ package struct ProgressMeter: Sendable {
 
   /// The time constant with which the rate follows changes.
   private static let smoothing = Duration.seconds(3)
-  /// Ten thousand running tasks are so many updates of rows in this time.
-  private static let renewalInterval = Duration.seconds(2)
+  private static let renewalInterval = Duration.seconds(1)
 
   package private(set) var reading: Reading
   /// When the bytes last changed, or a pulse came, or the run began.
@@ -72,8 +71,8 @@ package struct ProgressMeter: Sendable {
     return reading
   }
 
-  /// The sample for the renewal: after a change of more than 1 % of the whole, or after any change once two seconds
-  /// have passed.
+  /// The sample for the renewal: after a change of more than 1 % of the whole, or after any change once a second has
+  /// passed.
   package mutating func takeRenewed(now: BootInstant) -> Reading? {
     guard reading != renewed else { return nil }
     if let renewedAt, now < renewedAt + Self.renewalInterval {
