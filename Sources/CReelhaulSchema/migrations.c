@@ -73,6 +73,10 @@ static const char former_hooks[] = {
 #embed "migrations/0019_former_hooks.sql"
 };
 
+static const char applied_batches[] = {
+#embed "migrations/0020_applied_batches.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -93,6 +97,7 @@ static const rh_migration migrations[] = {
     {17, "cleanup_task", cleanup_task, sizeof cleanup_task},
     {18, "count_identity", count_identity, sizeof count_identity},
     {19, "former_hooks", former_hooks, sizeof former_hooks},
+    {20, "applied_batches", applied_batches, sizeof applied_batches},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -26,7 +26,8 @@ extension ControlAPI {
   private func stream(
     _ query: TaskListQuery, for principal: Principal, to stream: HTTPStream
   ) async {
-    var last: [String: [UInt8]] = [:]
+    // Hashes: a page may have a hundred megabytes.
+    var last: [String: Int] = [:]
     var quiet = BootInstant.now
     /// A client with bytes on their way is slow, but not forgotten.
     func tell(_ name: String) -> Bool {
@@ -36,12 +37,14 @@ extension ControlAPI {
     while !Task.isCancelled {
       do {
         let parts = try await soon { [self] in try await self.parts(query, for: principal) }
-        for (name, data) in parts where last[name] != data {
+        for (name, data) in parts {
+          let hash = data.hashValue
+          guard last[name] != hash else { continue }
           // A slow reader gets the next state instead of all states, and so does one beside many slow readers.
           guard stream.pending == 0 else { continue }
           let event = Array("event: \(name)\ndata: ".utf8) + data + Array("\n\n".utf8)
           guard stream.hasRoom(for: event.count) else { continue }
-          last[name] = data
+          last[name] = hash
           quiet = .now
           guard stream.send(event) else { return }
         }

@@ -27,6 +27,11 @@ enum EntityTag {
     }
   }
 
+  /// Whether the field is as the description has it.
+  static func isPlausible(_ field: String?) -> Bool {
+    field.map { 1...255 ~= $0.utf8.count && $0.utf8.allSatisfy { 0x21...0x7E ~= $0 } } ?? false
+  }
+
   private static func list(_ field: String?) -> [String] {
     field?.split(separator: ",").map { $0.filter { $0 != " " } } ?? []
   }

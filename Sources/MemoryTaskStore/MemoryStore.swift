@@ -104,6 +104,9 @@ package final class MemoryStore: TaskStore {
   /// Does nothing: this store keeps no data of tasks that are gone.
   package func tidy() async throws {}
 
+  /// Changes of web hooks end at once.
+  package func goOnMovingHooks() async throws {}
+
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
     transaction { state in
       if let leader = state.leader, leader.worker != worker, leader.until >= state.now { return false }

@@ -122,7 +122,8 @@ package struct OTLPEncoder: Sendable {
   /// The unit that a metric's name says, in the spelling of UCUM.
   private static func unit(of name: String) -> String {
     let name = name.hasSuffix("_total") ? name.dropLast("_total".count) : name[...]
-    return if name.hasSuffix("_seconds") { "s" } else if name.hasSuffix("_bytes") { "By" } else { "1" }
+    // Not "1", which means a ratio: Prometheus would call a gauge `…_ratio`.
+    return if name.hasSuffix("_seconds") { "s" } else if name.hasSuffix("_bytes") { "By" } else { "" }
   }
 
   // MARK: Parts

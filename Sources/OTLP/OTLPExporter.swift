@@ -21,6 +21,9 @@ package actor OTLPExporter {
   private var tasks: [Task<Void, any Error>] = []
   /// Whether the receiver has failed since it last took something, by path.
   private var failing: Set<String> = []
+  /// Spans that were dropped and not told of, and when they are.
+  private var dropped = 0
+  private var tellsOfDroppedAt = BootInstant.now
   /// Whether the last spans and metrics have had their time.
   private var isOver = false
   /// Ends the wait for the metrics that are being read.
@@ -118,8 +121,10 @@ package actor OTLPExporter {
     of tracer: Tracer, to endpoint: OTLPSettings.Endpoint, until end: BootInstant? = nil
   ) async -> Int {
     let (spans, dropped) = tracer.take()
-    if dropped > 0 {
-      log.warning("spans were dropped: they come faster than they are sent", ["count": .integer(dropped)])
+    self.dropped += dropped
+    if self.dropped > 0, tellsOfDroppedAt.hasPassed || end != nil {
+      log.warning("spans were dropped: they come faster than they are sent", ["count": .integer(self.dropped)])
+      (self.dropped, tellsOfDroppedAt) = (0, .now + .seconds(60))
     }
     if !spans.isEmpty { await send(encoder.encode(spans), to: endpoint, what: "spans", until: end) }
     return spans.count
@@ -154,7 +159,7 @@ package actor OTLPExporter {
       }
       giveUp = { settle(nil) }
       // The last ones are read although this task is canceled.
-      Task.detached { settle(await read()) }
+      Task(executorPreference: loop) { settle(await read()) }
     }
   }
 
@@ -175,7 +180,7 @@ package actor OTLPExporter {
       let left = end.map { BootInstant.now.duration(to: $0) }
       if let left, left <= .zero { return }
       // The last words are sent although the task is canceled.
-      let outcome = await Task.detached { [endpoint] in
+      let outcome = await Task(executorPreference: loop) { [endpoint] in
         await self.post(body, to: endpoint, within: min(left ?? endpoint.timeout, endpoint.timeout))
       }.value
       switch outcome {

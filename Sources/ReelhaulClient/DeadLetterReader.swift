@@ -149,6 +149,8 @@ package actor DeadLetterReader: DeadLetterSource {
     _ body: @Sendable (TopicTail) async throws(KafkaError) -> Result
   ) async throws(KafkaError) -> Result {
     while isBusy { await withCheckedContinuation { waiting.append($0) } }
+    // Whoever waits for the one that has gone need not.
+    guard !Task.isCancelled else { throw .closed("the request") }
     isBusy = true
     defer {
       isBusy = false

@@ -121,7 +121,7 @@ package struct KafkaError: Error, Hashable, Sendable {
       message: "there is no topic \(topic), or this user may not see it", isRetriable: false)
   }
 
-  static func closed(_ what: String) -> KafkaError {
+  package static func closed(_ what: String) -> KafkaError {
     KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
   }
 

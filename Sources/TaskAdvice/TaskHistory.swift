@@ -16,14 +16,6 @@ package struct TaskHistory: Sendable {
     ]
     // Of the runs before, the beginnings are in the events that ended them.
     entries += unusual.filter { $0.sequence > 1 }
-    if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
-      // The claim may have begun before the submit, or the command, whose task it found.
-      let at = entries.filter { $0.epoch < task.epoch }.map(\.at).reduce(startedAt, max)
-      entries.append(
-        HistoryEntry(
-          type: "started", sequence: task.sequence, at: at, attempt: task.attempt, epoch: task.epoch,
-          worker: task.worker))
-    }
     // A task that ended before there was a history has no row of it.
     if let finishedAt = task.finishedAt, !unusual.contains(where: { $0.sequence == task.sequence }) {
       entries.append(
@@ -31,9 +23,20 @@ package struct TaskHistory: Sendable {
           type: task.state.rawValue, sequence: task.sequence, at: finishedAt, attempt: task.attempt, epoch: task.epoch,
           startedAt: task.startedAt, worker: task.worker, code: task.error?.code, message: task.error?.message))
     }
-    // The clock of the server may have been set: the order is that of the numbers, and a start comes by its time.
-    self.entries = entries.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
-      .map(\.element)
+    // They are in the order of their numbers: times are those of the beginnings of transactions, and the clock of the server
+    // may have been set. Only the start has none, and comes by its time.
+    if let startedAt = task.startedAt, task.state.isOwned || task.state == .succeeded {
+      // The claim may have begun before the submit, or the command, whose task it found. A task that runs can be
+      // prioritized, and that event has the epoch before the run.
+      let before = entries.filter { $0.epoch < task.epoch && $0.type != "prioritized" }
+      let at = before.map(\.at).reduce(startedAt, max)
+      let place = entries.firstIndex { $0.at > at || $0.sequence == task.sequence && $0.epoch == task.epoch }
+      entries.insert(
+        HistoryEntry(
+          type: "started", sequence: task.sequence, at: at, attempt: task.attempt, epoch: task.epoch,
+          worker: task.worker), at: place ?? entries.count)
+    }
+    self.entries = entries
   }
 
   /// What to do about the failure of an event; nil if nothing is to be done, or nothing more.

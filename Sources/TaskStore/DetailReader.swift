@@ -6,8 +6,8 @@ package protocol DetailReader: Sendable {
   func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint]
   /// Those of these commands, none of them a submit, that a worker has applied or refused.
   func outcomes(of commands: [UniqueID]) async throws -> [UniqueID: AppliedCommand]
-  /// Those of these tasks that still run although a command has asked to pause or cancel them.
-  func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID]
+  /// Those of these tasks that still run although a command has asked to pause or cancel them, and which of both.
+  func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID: ControlAction]
 }
 
 /// What became of a command.

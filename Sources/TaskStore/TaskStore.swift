@@ -66,6 +66,8 @@ package protocol HousekeepingStore: Sendable {
   func sweep() async throws -> SweepResult
   /// Deletes the lanes, hosts and queues that no task needs which may still run.
   func tidy() async throws
+  /// Goes on with a change of a queue's web hook that whoever made it did not end.
+  func goOnMovingHooks() async throws
 }
 
 /// Sets how much of the fleet a part of the tasks may use; ``FleetReader/limits()`` reads it.

@@ -2,6 +2,14 @@ import CommandLineKit
 import Glibc
 import ReelhaulSystem
 
+extension ProcessEnvironment {
+  /// Throws if a setting would have another value than it should.
+  package static func check() throws(UsageError) {
+    guard let name = unreadable.first(where: { $0.hasPrefix("REELHAUL_") }) else { return }
+    throw UsageError("the value of \(name) is not UTF-8")
+  }
+}
+
 /// Finds the settings file before anything else is read: `--config`, or else `REELHAUL_CONFIG`, or else none.
 package enum SettingsLoader {
   package static func load(_ words: [String], environment: [String: String]) throws -> Settings {

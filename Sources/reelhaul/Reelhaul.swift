@@ -9,6 +9,8 @@ struct Reelhaul {
   static func main() async {
     // Set before anything writes: when a peer hangs up, the write must fail instead of ending the process.
     signal(SIGPIPE, SIG_IGN)
+    // A parent may ignore it, and then no exit status of a child is told.
+    signal(SIGCHLD, SIG_DFL)
     openStandardDescriptors()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
     // Not exit(): it would unload the libraries while their threads still run, for example libuv's thread for signals.
@@ -34,9 +36,7 @@ struct Reelhaul {
       guard let word = CommandLine.unsafeArgv[index], String(validatingCString: word) == nil else { continue }
       throw UsageError("word \(index) of the command line is not UTF-8: \"\(String(cString: word))\"")
     }
-    if let name = ProcessEnvironment.unreadable.first(where: { $0.hasPrefix("REELHAUL_") }) {
-      throw UsageError("the value of \(name) is not UTF-8")
-    }
+    try ProcessEnvironment.check()
   }
 
   private static func run(_ words: [String], environment: [String: String]) async -> ExitCode {

@@ -37,6 +37,10 @@ import Testing
       OperationPlanner.steps(Self.operation(), one) == [.count(one), .walk(OperationPlanner.batch)])
     let many = (0..<Int64(OperationPlanner.window)).map { Self.batch($0, sent: true) }
     #expect(OperationPlanner.steps(Self.operation(), many) == [.count(many)])
+    var stopping = many
+    for index in stopping.indices { stopping[index].isApplied = true }
+    #expect(
+      OperationPlanner.steps(Self.operation(), stopping) == [.count(stopping), .walk(OperationPlanner.batch)])
   }
 
   @Test("it looks for nothing while it waits for an older operation, which it can be canceled in") func waiting() {

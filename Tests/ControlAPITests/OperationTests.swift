@@ -338,7 +338,7 @@ import Testing
       let pause = try await begin(#"{"action": "pause", "filter": {"queue": ["runs"]}}"#, bench)
       let resume = try await begin(#"{"action": "resume", "filter": {"queue": ["runs"]}}"#, bench)
       for _ in 0..<5 { _ = try await driver.turn() }
-      #expect(try await bench.store.stopping([id]) == [id])
+      #expect(try await bench.store.stopping([id]) == [id: .pause])
       #expect(try await bench.store.operation(pause)?.finishedAt == nil)
       #expect(try await bench.store.operation(resume)?.waitsFor?.id == pause)
       let stopped = Settlement(taskID: id, epoch: claim.epoch, outcome: .released(reason: nil, delay: .zero))

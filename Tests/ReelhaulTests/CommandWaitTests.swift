@@ -44,12 +44,12 @@ import Testing
       return isSilent ? [:] : outcomes.filter { commands.contains($0.key) }
     }
 
-    func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID] {
+    func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID: ControlAction] {
       try count()
-      guard !tasks.isEmpty else { return [] }
+      guard !tasks.isEmpty else { return [:] }
       return left.withLock { left in
         defer { left.stops = max(0, left.stops - 1) }
-        return left.stops > 0 ? tasks : []
+        return left.stops > 0 ? Dictionary(uniqueKeysWithValues: tasks.map { ($0, .pause) }) : [:]
       }
     }
   }

@@ -71,14 +71,20 @@ begin
             from unnest(commands) u(id)
            cross join lateral (select code from command_inbox where id = u.id and day >= since limit 1) i
            group by i.code) outcomes;
-  if not anyway and (known < cardinality(commands) or exists (
+  if known < cardinality(commands) and not anyway then
+    return false;
+  end if;
+  if not anyway and exists (
        select from operation o
          join operation_batch b on b.operation_id = o.id and b.number = counted
         cross join unnest(b.task_ids) u(id)
          join run r on r.task_id = u.id
          join intent i on i.worker_id = r.worker_id and i.task_id = u.id
-        where o.id = its_operation and o.action in ('pause', 'cancel')))
+        where o.id = its_operation and o.action in ('pause', 'cancel'))
   then
+    update operation_batch set is_applied = true
+     where operation_id = its_operation and number = counted and not is_applied;
+    update operation set moved_at = now() where id = its_operation and found;
     return false;
   end if;
   delete from operation_batch where operation_id = its_operation and number = counted;

@@ -33,9 +33,12 @@ end $$;
 -- The token with this hash, if it holds. Notes its use once a minute.
 create function use_token(its_hash bytea) returns setof api_token language plpgsql as $$
 begin
-  update api_token set last_used_at = now()
-   where hash = its_hash and (expires_at is null or expires_at > now())
-     and (last_used_at is null or last_used_at < now() - interval '1 minute');
+  -- A database that takes no writes refuses also an update of no row.
+  if current_setting('transaction_read_only') = 'off' then
+    update api_token set last_used_at = now()
+     where hash = its_hash and (expires_at is null or expires_at > now())
+       and (last_used_at is null or last_used_at < now() - interval '1 minute');
+  end if;
   return query
     select * from api_token where hash = its_hash and (expires_at is null or expires_at > now());
 end $$;

@@ -131,20 +131,24 @@ begin
   return 1 + others;
 end $$;
 
--- Sets the web hook of a queue, or ends it, and moves what waits for the former one: see move_hooks. A change during which
--- another one comes leaves the rest to that.
+-- Sets the web hook of a queue, or ends it. Returns false if something may wait for the former one; repeated, it moves that:
+-- see move_hooks.
 create function set_queue_hook(named text, target text) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  former text;
 begin
+  select url into former from queue_hook where queue = named for update;
+  if former is not distinct from target then
+    return move_hooks(named);
+  end if;
   -- From here on no delivery is added for the former URL.
-  insert into former_hook (queue, url)
-  select named, url from queue_hook where queue = named and url is distinct from target for update
-      on conflict do nothing;
+  insert into former_hook (queue, url) select named, former where former is not null on conflict do nothing;
   delete from former_hook where queue = named and url = target;
   delete from queue_hook where queue = named and target is null;
   insert into queue_hook (queue, url) select named, target where target is not null
       on conflict (queue) do update set url = excluded.url;
-  return move_hooks(named);
+  return not exists (select from former_hook where queue = named);
 end $$;
 
 -- What waits for a former URL of a queue's web hook goes to the present one, as if nobody had tried it, or is dropped. That
@@ -160,7 +164,7 @@ declare
   looked_at int;
 begin
   select url into present from queue_hook where queue = named for update;
-  select url into former from former_hook where queue = named order by url limit 1 for update;
+  select url into former from former_hook where queue = named order by added limit 1 for update;
   if former is null then return true; end if;
   with waiting as materialized (
     select h.task_id, h.sequence
@@ -196,15 +200,18 @@ begin
   return not exists (select from former_hook where queue = named);
 end $$;
 
--- What was given up stays to be seen for a week. There may be millions of them. Changes of queues' web hooks that whoever
--- made them did not end go on.
+-- What was given up stays to be seen for a week. There may be millions of them.
 create function forget_hooks() returns void
 language sql set plan_cache_mode = force_generic_plan as $$
-  select move_hooks(queue) from (select distinct queue from former_hook) unfinished;
   delete from hook_delivery h
    using (select task_id, sequence from hook_delivery where gave_up_at < now() - interval '7 days'
            order by gave_up_at limit 5000 for update skip locked) old
    where h.task_id = old.task_id and h.sequence = old.sequence
+$$;
+
+-- Goes on with a change of a queue's web hook, unless whoever made it is about it now.
+create function go_on_moving_hooks() returns void language sql set plan_cache_mode = force_generic_plan as $$
+  select move_hooks(queue) from (select queue from former_hook order by added limit 1 for update skip locked) unfinished
 $$;
 
 -- How many events wait for web hooks, of up to `most` of each host, since when, and why the one that was tried least was

@@ -16,7 +16,7 @@ final class Authenticator: Sendable {
 
   private struct Entry {
     let token: SharedValue<APIToken?>
-    let at: BootInstant
+    var at: BootInstant
     /// Whether it was valid before.
     var isKnown: Bool
   }
@@ -105,7 +105,14 @@ final class Authenticator: Sendable {
         self.state.withLock { $0.entries[secret.hash]?.isKnown = token != nil }
         return token
       } catch {
-        forget(secret)
+        // It is asked for again; one that was valid before still counts as such.
+        self.state.withLock { state in
+          if state.entries[secret.hash]?.isKnown == true {
+            state.entries[secret.hash]?.at = now - Self.age
+          } else {
+            state.entries[secret.hash] = nil
+          }
+        }
         throw error
       }
     }

@@ -21,7 +21,7 @@ struct OperationPlanner: Sendable {
 
   /// How many commands one batch has at most.
   static let batch = 500
-  /// How many batches may wait to be applied, which bounds what an operation puts before the commands of others.
+  /// How many batches may wait to be applied (not for runs to stop), which bounds what an operation puts before the commands of others.
   static let window = 8
   /// How long commands may wait until any is applied. Then the operation gives up.
   static let patience = Duration.seconds(3600)
@@ -37,7 +37,8 @@ struct OperationPlanner: Sendable {
 
     var steps: [Step] = []
     let isStuck = !sent.isEmpty && operation.progress.idle >= patience
-    if !sent.isEmpty { steps.append(.count(Array(sent.prefix(window)))) }
+    let (applied, open) = (sent.filter(\.isApplied), sent.filter { !$0.isApplied })
+    if !sent.isEmpty { steps.append(.count(open + applied.prefix(window))) }
     if isStuck {
       // They may have been applied while nobody drove the operation.
       steps.append(
@@ -47,7 +48,7 @@ struct OperationPlanner: Sendable {
             \(sent.reduce(0) { $0 + $1.tasks.count }) commands were not all applied within an hour after they were sent: \
             does a worker run? They may still be applied
             """))
-    } else if isRunning, !operation.progress.isWalked, operation.waitsFor == nil, sent.count < window {
+    } else if isRunning, !operation.progress.isWalked, operation.waitsFor == nil, open.count < window {
       steps.append(.walk(batch))
     }
     return steps

@@ -92,9 +92,11 @@ final class HTTPConnection: @unchecked Sendable {
           state = .reading
           bodyEnd = .now + server.settings.wholeBody
           deadline = min(.now + server.settings.body, bodyEnd)
-          if expectsContinue { stream.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) }
           stream.setReading(true)
-          handle(parser.proceed(limit: limit))
+          let progress = parser.proceed(limit: limit)
+          // Not if its length is refused.
+          if expectsContinue, case .body = progress { stream.write(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)) }
+          handle(progress)
         }
       }
     case .request(var request, let keepsAlive):
@@ -156,7 +158,8 @@ final class HTTPConnection: @unchecked Sendable {
       if response.status != 204, response.status != 304 { head += "Content-Length: \(bytes.count)\r\n" }
       let hasBody = request.method != "HEAD" && response.status != 204 && response.status != 304
       // What a request has changed is told in any case.
-      guard !hasBody || request.method != "GET" || server.hasRoom(for: bytes.count) else {
+      let mayTellOfChange = request.method != "GET" && !(400..<500).contains(response.status)
+      guard !hasBody || mayTellOfChange || server.hasRoom(for: bytes.count) else {
         let error = HTTPError(503, "too many bytes of answers wait for their readers here: ask for less, or later")
         return refuse(error, request, keepsAlive: keepsAlive)
       }

@@ -63,8 +63,11 @@ package final class ChildProcess: Sendable {
     pid = result
     let pid = result
     let waiting = Thread(ifPossible: "wait-\(pid)") { [exit, waiters] in
-      var status: Int32 = 0
-      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      var (status, reaped): (Int32, pid_t) = (0, 0)
+      repeat { reaped = waitpid(pid, &status, 0) } while reaped < 0 && errno == EINTR
+      // Somebody else has reaped it, or the system, because whoever started this process ignores SIGCHLD. What nobody
+      // knows is no success.
+      if reaped < 0 { status = 127 << 8 }
       let signal = status & 0x7f
       let ended: ExitStatus = signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)
       let resumed = waiters.withLock { waiters in

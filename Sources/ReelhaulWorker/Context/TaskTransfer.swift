@@ -95,12 +95,14 @@ public struct TaskTransfer: Sendable {
         guard run.ledger.mayWrite else { throw OwnershipLostError() }
         return try volume.publish(
           parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark,
-          while: { run.ledger.mayWrite }
+          // A pause or a drain does not take back what is as good as done.
+          while: { run.ledger.mayWrite && run.ledger.stopReason != .intent(.cancel) }
         ).bytes
       }
       return File(location: destination, bytes: bytes, sha256: nil)
     } catch let error as StorageError {
       guard run.ledger.mayWrite else { throw OwnershipLostError() }
+      guard run.ledger.stopReason != .intent(.cancel) else { throw CancellationError() }
       throw TaskError(error.failure)
     }
   }

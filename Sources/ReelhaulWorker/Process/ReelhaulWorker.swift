@@ -35,6 +35,7 @@ public enum ReelhaulWorker {
     let configuration: WorkerConfiguration
     let level: LogLevel
     do {
+      if environment == nil { try ProcessEnvironment.check() }
       let arguments = try arguments(environment ?? ProcessEnvironment.all)
       configuration = try WorkerConfiguration(arguments)
       level = arguments[.logLevel].flatMap { LogLevel(name: $0) } ?? .info

@@ -126,11 +126,14 @@ package struct OperationBatch: Hashable, Sendable {
   package var number: Int64
   package var tasks: [UniqueID]
   package var isSent: Bool
+  /// All were applied or refused. Runs may still be stopping.
+  package var isApplied: Bool
 
-  package init(number: Int64, tasks: [UniqueID], isSent: Bool) {
+  package init(number: Int64, tasks: [UniqueID], isSent: Bool, isApplied: Bool = false) {
     self.number = number
     self.tasks = tasks
     self.isSent = isSent
+    self.isApplied = isApplied
   }
 }
 

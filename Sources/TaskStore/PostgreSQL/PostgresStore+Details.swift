@@ -12,7 +12,7 @@ extension PostgresStore: DetailReader {
 
   private static let stopping = PostgresStatement(
     """
-    select r.task_id from unnest($1) u(id) join run r on r.task_id = u.id
+    select r.task_id, i.what from unnest($1) u(id) join run r on r.task_id = u.id
       join intent i on i.worker_id = r.worker_id and i.task_id = r.task_id
     """)
 
@@ -26,12 +26,14 @@ extension PostgresStore: DetailReader {
     }
   }
 
-  package func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID] {
-    guard !tasks.isEmpty else { return [] }
+  package func stopping(_ tasks: [UniqueID]) async throws -> [UniqueID: ControlAction] {
+    guard !tasks.isEmpty else { return [:] }
     return try await call {
       let rows = try await pool.query(Self.stopping, .uuids(tasks))
-      let id = try rows.columns["task_id"]
-      return try rows.map { try $0.id(id) }
+      let (id, what) = (try rows.columns["task_id"], try rows.columns["what"])
+      var stopping: [UniqueID: ControlAction] = [:]
+      for row in rows { stopping[try row.id(id)] = try row.text(what) == "pause" ? .pause : .cancel }
+      return stopping
     }
   }
 

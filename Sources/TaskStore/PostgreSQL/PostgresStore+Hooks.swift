@@ -70,6 +70,10 @@ extension PostgresStore {
     }
   }
 
+  package func goOnMovingHooks() async throws {
+    try await run(HookQueries.goOnMoving())
+  }
+
   package func waitingHooks() async throws -> [HookBacklog] {
     try await call {
       let rows = try await pool.query(HookQueries.waiting, .int32(Int32(FleetGauges.limit)))
@@ -121,4 +125,5 @@ private enum HookQueries {
     """)
   static let setQueue = PostgresStatement("select set_queue_hook($1, $2)", writes: true)
   static let moveHooks = PostgresStatement("select move_hooks($1)", writes: true)
+  static let goOnMoving = PostgresStatement("select go_on_moving_hooks()", writes: true)
 }

@@ -158,9 +158,12 @@ extension PostgresStore {
   package func batches(of operation: UniqueID) async throws -> [OperationBatch] {
     try await call {
       try await pool.query(StoreQueries.operationBatches, .id(operation)).decode { columns in
-        let (number, tasks, isSent) = (try columns["number"], try columns["task_ids"], try columns["is_sent"])
+        let (number, tasks) = (try columns["number"], try columns["task_ids"])
+        let (isSent, isApplied) = (try columns["is_sent"], try columns["is_applied"])
         return { row in
-          OperationBatch(number: try row.int64(number), tasks: try row.ids(tasks), isSent: try row.bool(isSent))
+          OperationBatch(
+            number: try row.int64(number), tasks: try row.ids(tasks), isSent: try row.bool(isSent),
+            isApplied: try row.bool(isApplied))
         }
       }
     }
@@ -303,7 +306,7 @@ extension StoreQueries {
   static let advanceOperation = PostgresStatement(
     "select advance_operation($1, $2, $3, $4, $5::jsonb, $6, $7, $8, $9)", writes: true)
   static let operationBatches = PostgresStatement(
-    "select number, task_ids, is_sent from operation_batch where operation_id = $1 order by number")
+    "select number, task_ids, is_sent, is_applied from operation_batch where operation_id = $1 order by number")
   static let sentBatch = PostgresStatement("select sent_batch($1, $2)", writes: true)
   static let dropUnsentBatches = PostgresStatement(
     "delete from operation_batch where operation_id = $1 and not is_sent", writes: true)

@@ -14,9 +14,13 @@ final class CredentialCommands: Sendable {
     var until: Int64
   }
 
-  private struct Run {
-    var command: CredentialCommand
-    var task: Task<Credential, any Error>
+  /// A program that is to run or runs.
+  private final class Run: Sendable {
+    let command: CredentialCommand
+    /// Changed under the lock of the state, until the program has ended.
+    let waiting = Lock<[Awaited<Credential>]>([])
+
+    init(_ command: CredentialCommand) { self.command = command }
   }
 
   private struct State {
@@ -47,39 +51,43 @@ final class CredentialCommands: Sendable {
     }
     if let found { return found }
     let printed = Awaited<Credential>()
-    let run = run(name, command)
-    Task { printed.settle(await run.result) }
+    run(name, command, for: printed)
     return try await printed.value
   }
 
-  /// The run that is under way, or a new one.
-  private func run(_ name: String, _ command: CredentialCommand) -> Task<Credential, any Error> {
-    state.withLock { state in
-      if let run = state.runs[name], run.command == command { return run.task }
-      let task = Task { [timeout] in
-        let result: Result<Credential, UnusableFile> = await withCheckedContinuation { continuation in
-          let thread = Thread(ifPossible: "credential") {
-            continuation.resume(returning: Self.read(name, command, timeout: timeout))
-          }
-          guard let thread else {
-            let reason = "the system gives no thread for the command of the credential \"\(name)\""
-            return continuation.resume(returning: .failure(UnusableFile(description: reason)))
-          }
-          thread.detach()
-        }
-        return try self.keep(result, name, command).get()
+  /// Settles `caller` with what the run that is under way prints, or a new one. All of it happens on a thread: handlers may
+  /// block those that tasks share.
+  private func run(_ name: String, _ command: CredentialCommand, for caller: Awaited<Credential>) {
+    let begun: Run? = state.withLock { state in
+      if let run = state.runs[name], run.command == command {
+        run.waiting.withLock { $0.append(caller) }
+        return nil
       }
-      state.runs[name] = Run(command: command, task: task)
-      return task
+      let run = Run(command)
+      run.waiting.withLock { $0.append(caller) }
+      state.runs[name] = run
+      return run
     }
+    guard let run = begun else { return }
+    let thread = Thread(ifPossible: "credential") { [self] in
+      end(run, of: name, Self.read(name, command, timeout: timeout))
+    }
+    if let thread { return thread.detach() }
+    let reason = "the system gives no thread for the command of the credential \"\(name)\""
+    end(run, of: name, .failure(UnusableFile(description: reason)))
+  }
+
+  private func end(_ run: Run, of name: String, _ result: Result<Credential, UnusableFile>) {
+    let kept = keep(result, name, run)
+    for caller in run.waiting.withLock({ $0 }) { caller.settle(kept.mapError { $0 }) }
   }
 
   private func keep(
-    _ result: Result<Credential, UnusableFile>, _ name: String, _ command: CredentialCommand
+    _ result: Result<Credential, UnusableFile>, _ name: String, _ run: Run
   ) -> Result<Credential, UnusableFile> {
     let now = Clocks.realtimeMicroseconds()
     return state.withLock { state in
-      if state.runs[name]?.command == command { state.runs[name] = nil }
+      if state.runs[name] === run { state.runs[name] = nil }
       guard case .success(let credential) = result else { return result }
       let until: Int64
       if let end = credential.expiresAt?.microseconds {
@@ -95,7 +103,7 @@ final class CredentialCommands: Sendable {
       } else {
         until = now + 900_000_000
       }
-      state.entries[name] = Entry(command: command, credential: credential, until: until)
+      state.entries[name] = Entry(command: run.command, credential: credential, until: until)
       return result
     }
   }

@@ -18,6 +18,8 @@ final class RemoteSource: OpenedSource {
 
   /// The longest file that is held.
   static let longestHeld: Int64 = 64 << 20
+  /// How many failures in a row the check of the whole source outlasts.
+  private static let mostFailures = 5
   /// The first request asks for so many bytes: a file that is not longer needs no other.
   private static let firstRange: Int64 = 64 << 10
 
@@ -70,7 +72,9 @@ final class RemoteSource: OpenedSource {
       guard case .part(let part, _) = try await server.get(.part(rest, of: version)) else {
         throw UploadSourceChanged()
       }
-      if rest == range { bytes = part } else { bytes += part }
+      if rest == range, part.count == range.count { return part[...] }
+      bytes.reserveCapacity(range.count)
+      bytes += part
       rest = rest.lowerBound + Int64(part.count)..<range.upperBound
     }
     return bytes[...]
@@ -119,9 +123,22 @@ final class RemoteSource: OpenedSource {
     var sha256 = DigestState(.sha256)
     var md5 = DigestState(.md5)
     var offset: Int64 = 0
+    var failures = 0
     while offset < identity.size {
       let end = min(identity.size, offset + 4 << 20)
-      let bytes = try await read(offset..<end)
+      let bytes: ArraySlice<UInt8>
+      do {
+        bytes = try await read(offset..<end)
+      } catch let failure as TaskFailure where failure.class == .retry && failures < Self.mostFailures {
+        // The next run would begin at the first byte.
+        failures += 1
+        let asked = failure.retryAfter ?? 0
+        guard asked <= UploadQueue.longestPause else { throw failure }
+        try await server.pause(max(.seconds(asked), .milliseconds(100 << failures)))
+        guard goesOn(offset) else { throw CancellationError() }
+        continue
+      }
+      failures = 0
       bytes.withUnsafeBytes {
         sha256.update($0)
         if expect.md5 != nil { md5.update($0) }
@@ -178,6 +195,8 @@ private final class SourceServer: Sendable {
 
   var s3: S3Object? { state.withLock { $0.s3 } }
   var head: CurlHead { state.withLock { $0.head } }
+
+  func pause(_ time: Duration) async throws { try await lane.loop.sleep(for: time) }
 
   /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
   func get(_ asked: ResponseGate.Asked) async throws -> Bytes {
@@ -327,8 +346,8 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
       }
     default: return .skip
     }
-    // An array that grows needs twice the memory.
-    bytes.reserveCapacity(Int(min(limit, RemoteSource.longestHeld)))
+    // An array that grows needs twice the memory. More than is held was asked for.
+    bytes.reserveCapacity(Int(limit))
     return .write(offset: 0, count: nil)
   }
 

@@ -90,28 +90,46 @@ final class UploadRun: @unchecked Sendable {
   private func abandon(_ session: [UInt8]) async throws {
     do {
       try await target.abort(session: session)
-    } catch let failure as TaskFailure where failure.class == .fail {}
+    } catch let failure as TaskFailure where failure.class == .fail {
+      return
+    }
+    try await forgetSession()
+  }
+
+  /// This run has ended the upload. The next one would else take it for one that the server has finished.
+  private func forgetSession() async throws {
+    guard state?.session != nil else { return }
+    try await record {
+      $0.session = nil
+      $0.intendedAt = 0
+      $0.done = ByteRanges()
+    }
   }
 
   /// Nothing will continue this upload. If it stays in spite of that, the checkpoint still names it.
   private func giveUp() async {
     guard let session = state?.session else { return }
-    try? await Self.giveUp(session, at: target, on: lane.loop) { [ledger] in ledger.mayWrite }
+    let isGone = try? await Self.giveUp(session, at: target, on: lane.loop) { [ledger] in ledger.mayWrite }
+    if isGone == true { try? await forgetSession() }
   }
 
-  /// A server that cannot end an upload now is asked again for some seconds, and one that refuses is not.
+  /// A server that cannot end an upload now is asked again for some seconds, and one that refuses is not. Returns whether
+  /// it was ended.
+  @discardableResult
   private static func giveUp(
     _ session: [UInt8], at target: any UploadTarget, on loop: EventLoop, while mayGoOn: @Sendable () -> Bool
-  ) async throws {
+  ) async throws -> Bool {
     for number in 0..<beginnings {
       if number > 0 { try await loop.sleep(for: .seconds(1 << (number - 1))) }
-      guard mayGoOn() else { return }
+      guard mayGoOn() else { return false }
       do {
-        return try await target.abort(session: session)
+        try await target.abort(session: session)
+        return true
       } catch let failure as TaskFailure where failure.class == .fail {
-        return
+        return false
       } catch {}
     }
+    return false
   }
 
   private func attempt() async throws -> UploadOutcome {

@@ -12,6 +12,8 @@ package actor Runner {
     let begunAt: BootInstant
     /// Whether its end is written, or will not be, and is counted. Then the run only finishes what it has left.
     var isCounted = false
+    /// Whether its end is being written, because it does not stop.
+    var isHandedBack = false
     let task: Task<Void, any Error>
   }
 
@@ -96,15 +98,18 @@ package actor Runner {
     if case .failed(let failure) = outcome { outcome = .failed(table.judge(failure, of: id, now: .now)) }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
     let decision = planner.settlement(of: end(of: ledger, outcome, stop))
-    guard let decision else { return count(id, .lost) }
+    guard let decision else {
+      if works[id]?.isHandedBack != true { count(id, .lost) }
+      return
+    }
     switch outcome {
     case .failed(let failure): note(failure, ledger)
     // The last report may have been before the last bytes.
     case .succeeded(_, let bytes, _): ledger.progress(bytesDone: bytes, bytesTotal: bytes)
     case .stopped: break
     }
-    let isSettled = await settle(ledger, as: decision)
-    count(id, isSettled ? .init(decision, stop) : .lost, decision.failure)
+    let written = await settle(ledger, as: decision)
+    count(id, written.map { .init($0, stop) } ?? .lost, written?.failure)
   }
 
   private func end(
@@ -117,8 +122,10 @@ package actor Runner {
   }
 
   /// Counts the end of a run, once: a run that was handed back returns later.
-  private func count(_ id: RunTable.ID, _ outcome: WorkerMetrics.Outcome, _ failure: TaskFailure? = nil) {
-    guard let work = works[id], !work.isCounted else { return }
+  private func count(
+    _ id: RunTable.ID, _ outcome: WorkerMetrics.Outcome, _ failure: TaskFailure? = nil, of returned: Work? = nil
+  ) {
+    guard let work = works[id] ?? returned, !work.isCounted else { return }
     works[id]?.isCounted = true
     let kind = work.ledger.claim.spec.kind
     let time = work.begunAt.duration(to: .now)
@@ -127,19 +134,19 @@ package actor Runner {
     if let failure, outcome != .lost { metrics.failed(kind, failure) }
   }
 
-  /// Writes the end of a run until it is written, or the lease is lost. Returns whether it is written.
-  private func settle(_ ledger: RunLedger, as outcome: Settlement.Outcome) async -> Bool {
+  /// Writes the end of a run until it is written, or the lease is lost. Returns what is written.
+  private func settle(_ ledger: RunLedger, as outcome: Settlement.Outcome) async -> Settlement.Outcome? {
     let claim = ledger.claim
     var settlement = Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)
     while true {
       do {
         guard try await store.settle(settlement, under: ledger.lease) else {
           log.log(.notice, "the task had another owner when it was settled", fields: fields(ledger))
-          return false
+          return nil
         }
-        return true
+        return settlement.outcome
       } catch is OwnershipLost {
-        return false
+        return nil
       } catch {
         // If nothing were written, the task would run here for ever. So it is handed back with the error.
         let failure = TaskFailure(
@@ -201,16 +208,17 @@ package actor Runner {
       case .handBack(let id, _, _) where works[id]?.isCounted == true: loop.task { await self.handedBack(id) }
       case .handBack(let id, let outcome, let reason):
         tell(.error, handBack, id)
-        guard let ledger = works[id]?.ledger else { continue }
-        loop.task { await self.handBack(id, ledger, outcome, reason) }
+        guard let work = works[id] else { continue }
+        works[id]?.isHandedBack = true
+        loop.task { await self.handBack(id, work, outcome, reason) }
       }
     }
   }
 
-  private func handBack(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome, _ reason: StopReason?) async {
-    let decision = planner.settlement(of: end(of: ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
-    let isSettled = await settle(ledger, as: decision)
-    count(id, isSettled ? .init(decision, reason) : .lost, decision.failure)
+  private func handBack(_ id: RunTable.ID, _ work: Work, _ outcome: RunOutcome, _ reason: StopReason?) async {
+    let decision = planner.settlement(of: end(of: work.ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
+    let written = await settle(work.ledger, as: decision)
+    count(id, written.map { .init($0, reason) } ?? .lost, written?.failure, of: work)
     await handedBack(id)
   }
 

@@ -66,6 +66,7 @@ package actor Sweeper {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
       if result.expired + result.due > 0 { await onReady() }
+      try await store.goOnMovingHooks()
       // There may have been more workers when that was chosen.
       tidiesAt = min(tidiesAt, .now + Self.longestPause * Double(max(1, workers)))
       guard BootInstant.now >= tidiesAt else { return }

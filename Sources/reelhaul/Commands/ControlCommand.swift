@@ -135,7 +135,7 @@ struct ControlCommand {
       _ = try machine.handle(.control(action))
     } catch {
       // A pause that its run still follows is withdrawn.
-      if action == .resume, try await store.stopping([id]) == [id] { return }
+      if action == .resume, try await store.stopping([id])[id] == .pause { return }
       throw CommandFailure(
         .refused, "\(action.name) is not possible: task \(id) is \(document.status)",
         hint: RefusalAdvice.of(action, id, in: document.state))

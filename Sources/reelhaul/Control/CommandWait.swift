@@ -49,7 +49,7 @@ struct CommandWait {
         }
       }
       // A run that was asked to stop takes a moment.
-      stopping = try await questions.ask(context.note) { try await store.stopping(stopping) }
+      stopping = try await questions.ask(context.note) { Array(try await store.stopping(stopping).keys) }
       if open.isEmpty, stopping.isEmpty { break }
       if !isTold, !open.isEmpty, BootInstant.now - start > Self.patience {
         context.note(Self.open)

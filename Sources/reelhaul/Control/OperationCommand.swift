@@ -91,12 +91,13 @@ struct OperationCommand {
         if !moved { try await loop.sleep(for: .milliseconds(100)) }
       }
     }
-    stop.onStop { work.cancel() }
+    // Every step can be repeated by whoever goes on.
+    stop.onStop {
+      context.note("Interrupted before the operation \(operation.id) had ended. \(sentence)")
+      stop.end()
+    }
     do {
       return try await work.value
-    } catch  where work.isCancelled {
-      throw CommandFailure(
-        .failed, "interrupted before the operation \(operation.id) had ended", hint: sentence)
     } catch {
       context.note("The operation \(operation.id) has begun, and has not ended. \(sentence)")
       throw error

@@ -67,6 +67,28 @@ extension UploadTusTests {
     }
   }
 
+  @Test("an upload that a run has ended itself is not one that the server has finished") func ended() async throws {
+    let origin = try OriginServer()
+    defer { origin.close() }
+    origin.serve("/film.mp4", OriginFile(seed: 7, size: Int64(Self.size)))
+    try await UploadHarness.run { harness in
+      var spec = Self.spec(harness)
+      spec.kind = .copy
+      spec.source = origin.url("/film.mp4")
+      let ledger = UploadRecordingLedger()
+      #expect(await harness.run(spec, ledger: ledger).failure == nil)
+      // As after the death of a worker before the end was written.
+      let last = ledger.last
+      #expect(last?.isPublishing == true)
+      origin.script("/film.mp4") { _ in [.answer(404)] }
+      #expect(await harness.run(spec, from: last, ledger: ledger).failure?.class == .fail)
+      #expect(harness.store.exchanges(.tusDelete).count == 1)
+      origin.script("/film.mp4") { _ in [] }
+      #expect(await harness.run(spec, from: ledger.last, ledger: ledger).failure == nil)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("an upload whose end is refused is not forgotten") func refusedEnd() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())

@@ -249,6 +249,11 @@ final class TestStore: TaskStore {
     try await inner.tidy()
   }
 
+  func goOnMovingHooks() async throws {
+    try reach()
+    try await inner.goOnMovingHooks()
+  }
+
   func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
     try await inner.setLimit(scope, name: name, to: limit)
   }
