@@ -38,7 +38,7 @@ extension ControlAPI {
       do {
         let parts = try await soon { [self] in try await self.parts(query, for: principal) }
         for (name, data) in parts {
-          let hash = data.hashValue
+          let hash = Self.hash(data)
           guard last[name] != hash else { continue }
           // A slow reader gets the next state instead of all states, and so does one beside many slow readers.
           guard stream.pending == 0 else { continue }
@@ -60,6 +60,12 @@ extension ControlAPI {
       }
       do { try await loop.sleep(for: Self.interval) } catch { return }
     }
+  }
+
+  private static func hash(_ data: [UInt8]) -> Int {
+    var hasher = Hasher()
+    data.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return hasher.finalize()
   }
 
   private func parts(

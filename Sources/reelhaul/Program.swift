@@ -34,7 +34,7 @@ enum Program {
       Example("source <(reelhaul completions bash)", "Complete commands and options in bash"),
     ],
     exits: ExitCode.allCases.map { ExitMeaning($0.rawValue, $0.meaning) } + [
-      ExitMeaning(130, "Ctrl-C ended watch or --wait"), ExitMeaning(143, "SIGTERM ended watch or --wait"),
+      ExitMeaning(130, "Ctrl-C ended watch, --wait or --all"), ExitMeaning(143, "SIGTERM ended watch, --wait or --all"),
     ],
     subcommands: commands.map(\.spec))
 

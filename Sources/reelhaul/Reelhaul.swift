@@ -9,8 +9,7 @@ struct Reelhaul {
   static func main() async {
     // Set before anything writes: when a peer hangs up, the write must fail instead of ending the process.
     signal(SIGPIPE, SIG_IGN)
-    // A parent may ignore it, and then no exit status of a child is told.
-    signal(SIGCHLD, SIG_DFL)
+    ChildProcess.keepExits()
     openStandardDescriptors()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
     // Not exit(): it would unload the libraries while their threads still run, for example libuv's thread for signals.

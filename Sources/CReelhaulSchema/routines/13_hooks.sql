@@ -209,10 +209,19 @@ language sql set plan_cache_mode = force_generic_plan as $$
    where h.task_id = old.task_id and h.sequence = old.sequence
 $$;
 
--- Goes on with a change of a queue's web hook, unless whoever made it is about it now.
-create function go_on_moving_hooks() returns void language sql set plan_cache_mode = force_generic_plan as $$
-  select move_hooks(queue) from (select queue from former_hook order by added limit 1 for update skip locked) unfinished
-$$;
+-- Goes on with a change of a queue's web hook, unless somebody has that in hand now.
+create function go_on_moving_hooks() returns void
+language plpgsql set plan_cache_mode = force_generic_plan as $$
+declare
+  named text := (select queue from former_hook order by added limit 1);
+begin
+  if named is null then return; end if;
+  -- In the order of move_hooks.
+  perform from queue_hook where queue = named for update skip locked;
+  if found or not exists (select from queue_hook where queue = named) then
+    perform move_hooks(named);
+  end if;
+end $$;
 
 -- How many events wait for web hooks, of up to `most` of each host, since when, and why the one that was tried least was
 -- not delivered: that failed last.

@@ -36,6 +36,15 @@ package final class ChildProcess: Sendable {
   private let exit = Condition<ExitStatus?>(nil)
   private let waiters = Lock<[CheckedContinuation<ExitStatus, Never>]>([])
 
+  /// Whoever started this process may have it ignore SIGCHLD, and then the system tells no exit status of a child. A handler
+  /// stays.
+  package static func keepExits() {
+    var action = sigaction()
+    sigaction(SIGCHLD, nil, &action)
+    let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    if handler == unsafeBitCast(SIG_IGN, to: Int.self) { signal(SIGCHLD, SIG_DFL) }
+  }
+
   /// Starts `executable`, a path or a name looked up in PATH.
   package init(_ executable: String, _ arguments: [String] = [], _ options: Options = Options()) throws(SystemError) {
     let inherited = ProcessEnvironment.all.filter { name, _ in
@@ -65,8 +74,7 @@ package final class ChildProcess: Sendable {
     let waiting = Thread(ifPossible: "wait-\(pid)") { [exit, waiters] in
       var (status, reaped): (Int32, pid_t) = (0, 0)
       repeat { reaped = waitpid(pid, &status, 0) } while reaped < 0 && errno == EINTR
-      // Somebody else has reaped it, or the system, because whoever started this process ignores SIGCHLD. What nobody
-      // knows is no success.
+      // Somebody else has reaped it, or the system: see ``keepExits()``. What nobody knows is no success.
       if reaped < 0 { status = 127 << 8 }
       let signal = status & 0x7f
       let ended: ExitStatus = signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)

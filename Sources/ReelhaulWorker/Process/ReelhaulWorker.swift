@@ -32,6 +32,7 @@ public enum ReelhaulWorker {
   ) async throws {
     // Must come before any write: a closed connection must be an error of the write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
+    ChildProcess.keepExits()
     let configuration: WorkerConfiguration
     let level: LogLevel
     do {

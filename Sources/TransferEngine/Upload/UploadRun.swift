@@ -89,16 +89,16 @@ final class UploadRun: @unchecked Sendable {
   /// Gives an upload up before another one takes its place. One that the server does not let go stays.
   private func abandon(_ session: [UInt8]) async throws {
     do {
-      try await target.abort(session: session)
+      guard try await target.abort(session: session) else { return }
     } catch let failure as TaskFailure where failure.class == .fail {
       return
     }
     try await forgetSession()
   }
 
-  /// This run has ended the upload. The next one would else take it for one that the server has finished.
+  /// This run has ended the upload, of which all was sent. The next one would take it for one that the server has finished.
   private func forgetSession() async throws {
-    guard state?.session != nil else { return }
+    guard let state, state.session != nil, state.isPublishing else { return }
     try await record {
       $0.session = nil
       $0.intendedAt = 0
@@ -123,8 +123,7 @@ final class UploadRun: @unchecked Sendable {
       if number > 0 { try await loop.sleep(for: .seconds(1 << (number - 1))) }
       guard mayGoOn() else { return false }
       do {
-        try await target.abort(session: session)
-        return true
+        return try await target.abort(session: session)
       } catch let failure as TaskFailure where failure.class == .fail {
         return false
       } catch {}

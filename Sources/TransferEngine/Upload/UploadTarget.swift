@@ -60,8 +60,10 @@ package protocol UploadTarget: Sendable {
   /// Makes one file of the segments, and says what is there then. It is safe to call it again after a lost answer.
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject
 
-  /// Gives the upload up, so that nothing is left of it. An upload that is not there is success.
-  func abort(session: [UInt8]) async throws
+  /// Gives the upload up, so that nothing is left of it. An upload that is not there is success. Returns whether this call
+  /// has ended it.
+  @discardableResult
+  func abort(session: [UInt8]) async throws -> Bool
 }
 
 extension UploadTarget {

@@ -14,6 +14,7 @@ package actor Runner {
     var isCounted = false
     /// Whether its end is being written, because it does not stop.
     var isHandedBack = false
+    var hasReturned = false
     let task: Task<Void, any Error>
   }
 
@@ -88,7 +89,8 @@ package actor Runner {
     ledger.disown()
     await ledger.finish()
     table.returned(id)
-    works[id] = nil
+    works[id]?.hasReturned = true
+    forget(id)
     noteIdle()
     await onFree()
   }
@@ -122,16 +124,20 @@ package actor Runner {
   }
 
   /// Counts the end of a run, once: a run that was handed back returns later.
-  private func count(
-    _ id: RunTable.ID, _ outcome: WorkerMetrics.Outcome, _ failure: TaskFailure? = nil, of returned: Work? = nil
-  ) {
-    guard let work = works[id] ?? returned, !work.isCounted else { return }
+  private func count(_ id: RunTable.ID, _ outcome: WorkerMetrics.Outcome, _ failure: TaskFailure? = nil) {
+    guard let work = works[id], !work.isCounted else { return }
     works[id]?.isCounted = true
     let kind = work.ledger.claim.spec.kind
     let time = work.begunAt.duration(to: .now)
     metrics.ended(kind, outcome, after: time)
     tracer?.ran(work.ledger, outcome, failure, for: time)
     if let failure, outcome != .lost { metrics.failed(kind, failure) }
+  }
+
+  /// Not before its end is counted.
+  private func forget(_ id: RunTable.ID) {
+    guard let work = works[id], work.hasReturned, work.isCounted || !work.isHandedBack else { return }
+    works[id] = nil
   }
 
   /// Writes the end of a run until it is written, or the lease is lost. Returns what is written.
@@ -208,17 +214,18 @@ package actor Runner {
       case .handBack(let id, _, _) where works[id]?.isCounted == true: loop.task { await self.handedBack(id) }
       case .handBack(let id, let outcome, let reason):
         tell(.error, handBack, id)
-        guard let work = works[id] else { continue }
+        guard let ledger = works[id]?.ledger else { continue }
         works[id]?.isHandedBack = true
-        loop.task { await self.handBack(id, work, outcome, reason) }
+        loop.task { await self.handBack(id, ledger, outcome, reason) }
       }
     }
   }
 
-  private func handBack(_ id: RunTable.ID, _ work: Work, _ outcome: RunOutcome, _ reason: StopReason?) async {
-    let decision = planner.settlement(of: end(of: work.ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
-    let written = await settle(work.ledger, as: decision)
-    count(id, written.map { .init($0, reason) } ?? .lost, written?.failure, of: work)
+  private func handBack(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome, _ reason: StopReason?) async {
+    let decision = planner.settlement(of: end(of: ledger, outcome, reason)) ?? .released(reason: nil, delay: .zero)
+    let written = await settle(ledger, as: decision)
+    count(id, written.map { .init($0, reason) } ?? .lost, written?.failure)
+    forget(id)
     await handedBack(id)
   }
 

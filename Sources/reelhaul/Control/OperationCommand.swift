@@ -97,7 +97,9 @@ struct OperationCommand {
       stop.end()
     }
     do {
-      return try await work.value
+      let ended = try await work.value
+      await stop.close()
+      return ended
     } catch {
       context.note("The operation \(operation.id) has begun, and has not ended. \(sentence)")
       throw error

@@ -37,7 +37,7 @@ import Testing
     func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
       UploadedObject()
     }
-    func abort(session: [UInt8]) async throws {}
+    func abort(session: [UInt8]) async throws -> Bool { false }
 
     func send(_ segment: UploadSegment, of upload: UploadOrder, session: [UInt8]) async throws -> UploadReceipt {
       let call = state.withLock { state in

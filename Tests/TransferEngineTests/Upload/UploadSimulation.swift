@@ -308,7 +308,7 @@ private struct SmallSegments: UploadTarget {
   func finish(_ upload: UploadOrder, session: [UInt8], receipts: [UploadReceipt]) async throws -> UploadedObject {
     try await target.finish(upload, session: session, receipts: receipts)
   }
-  func abort(session: [UInt8]) async throws { try await target.abort(session: session) }
+  func abort(session: [UInt8]) async throws -> Bool { try await target.abort(session: session) }
 }
 
 extension SplitMix64 {

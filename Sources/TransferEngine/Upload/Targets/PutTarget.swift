@@ -251,7 +251,7 @@ struct PutTarget: UploadTarget {
     return object
   }
 
-  func abort(session: [UInt8]) async throws {}
+  func abort(session: [UInt8]) async throws -> Bool { false }
 
   /// Whether the answer to a POST, which had its whole body, leaves open what became of that. A redirect may be thanks, or
   /// lead to a page for signing in.

@@ -143,7 +143,7 @@ extension S3Target {
       try await proves(&there, ending.upload, crc32c: ending.crc32c)
     {
       // An earlier upload of this version was joined late: this one is left.
-      if error.status == 412 { try? await abort(session: Session(uploadID: ending.uploadID).json) }
+      if error.status == 412 { _ = try? await abort(session: Session(uploadID: ending.uploadID).json) }
       return there
     }
     // It is done, and what is there now is somebody's who came later.
@@ -162,7 +162,7 @@ extension S3Target {
         return nil
       case .found, .forbidden: break
       }
-      try? await abort(session: Session(uploadID: ending.uploadID).json)
+      _ = try? await abort(session: Session(uploadID: ending.uploadID).json)
       try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)
       throw try await occupied(ending.upload)
     case _ where error.losesUpload:

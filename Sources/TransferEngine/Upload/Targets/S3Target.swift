@@ -316,19 +316,23 @@ struct S3Target: UploadTarget {
     }
   }
 
-  func abort(session: [UInt8]) async throws {
-    guard let uploadID = try Session(session).uploadID else { return }
+  @discardableResult
+  func abort(session: [UInt8]) async throws -> Bool {
+    guard let uploadID = try Session(session).uploadID else { return false }
+    var hasEnded = false
     for number in 0..<Self.aborts {
       if number > 0 { try await client.pause(.seconds(1)) }
       do {
         _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
       } catch let error as S3Error {
         guard error.losesUpload else { throw failure(error) }
-        return
+        return hasEnded
       }
+      hasEnded = true
       // A part that was on its way may be stored in spite of it, and stays until this is repeated.
-      guard let left = try? await parts(of: uploadID), !left.isEmpty else { return }
+      guard let left = try? await parts(of: uploadID), !left.isEmpty else { return true }
     }
+    return false
   }
 
   // MARK: Requests

@@ -66,7 +66,7 @@ extension TusTarget {
   /// Whether the parts of a joined upload are gone.
   private func removed(_ urls: [String]) async throws -> Bool {
     do {
-      return try await terminated(urls)
+      return try await terminated(urls).isWhole
     } catch is TaskFailure {
       // Of a run that is stopped, the next one ends them.
       try Task.checkCancellation()

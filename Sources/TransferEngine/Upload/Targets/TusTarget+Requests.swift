@@ -175,13 +175,14 @@ extension TusTarget {
     return ("Upload-Metadata", (others + own).map { "\($0) \(Base64.encode($1.utf8))" }.joined(separator: ","))
   }
 
-  /// Ends uploads; false if the server does not do it for one of them. Throws ``TaskFailure`` if it refuses it, or cannot do
+  /// Ends uploads. `isWhole`: none of them is there any more; false if the server does not end one. `hasEnded`: this call
+  /// has ended any. Throws ``TaskFailure`` if it refuses it, or cannot do
   /// it now.
   ///
   /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first,
   /// and so must one that may not be ours.
-  func terminated(_ urls: [String], areOurs: Bool = true) async throws -> Bool {
-    var isDone = true
+  func terminated(_ urls: [String], areOurs: Bool = true) async throws -> (isWhole: Bool, hasEnded: Bool) {
+    var end = (isWhole: true, hasEnded: false)
     var refusal: TaskFailure?
     for url in urls {
       let isSure = areOurs && isOwn(url)
@@ -189,12 +190,13 @@ extension TusTarget {
       if !isSure, answer.isSuccess {
         let isUpload = answer.isOfTus && Self.marks.contains { answer.head[$0] != nil }
         guard isUpload else {
-          isDone = false
+          end.isWhole = false
           continue
         }
         answer = try await ask(.delete, url)
       }
-      if [403, 405].contains(answer.status) { isDone = false }
+      if answer.isSuccess { end.hasEnded = true }
+      if [403, 405].contains(answer.status) { end.isWhole = false }
       let isOver = [404, 405, 410].contains(answer.status) || answer.status == 403 && (!isSure || answer.isOfTus)
       // The others are ended all the same.
       if !answer.isSuccess, !isOver {
@@ -202,7 +204,7 @@ extension TusTarget {
       }
     }
     if let refusal { throw refusal }
-    return isDone
+    return end
   }
 
   /// What tells an upload: one that is still being joined has no offset.

@@ -59,7 +59,7 @@ struct TusTarget: UploadTarget {
         session.urls.append(try await create(headers))
         if count > 1, segment < count - 1 { try await upload.record(session.json) }
       } catch {
-        try? await abort(session: session.json)
+        _ = try? await abort(session: session.json)
         throw error
       }
     }
@@ -209,9 +209,10 @@ struct TusTarget: UploadTarget {
 
   static let forgottenRemark = "the server took the whole file, and does not show it any more"
 
-  func abort(session: [UInt8]) async throws {
+  @discardableResult
+  func abort(session: [UInt8]) async throws -> Bool {
     let session = try Session(session)
-    guard session.terminates else { return }
-    _ = try await terminated(session.urls + [session.joined].compactMap(\.self))
+    guard session.terminates else { return false }
+    return try await terminated(session.urls + [session.joined].compactMap(\.self)).hasEnded
   }
 }
