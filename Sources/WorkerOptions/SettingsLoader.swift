@@ -15,15 +15,13 @@ package enum SettingsLoader {
   package static func load(_ words: [String], environment: [String: String]) throws -> Settings {
     let named = path(in: words) ?? environment["REELHAUL_CONFIG"]
     guard let path = named, !path.isEmpty else { return Settings(environment: environment) }
-    let text: String
+    let bytes: [UInt8]
     do {
-      guard let valid = String(validating: try TextFile.bytes(of: path), as: UTF8.self) else {
-        throw UsageError("\(path) is not UTF-8")
-      }
-      text = valid
-    } catch let error as SystemError {
+      bytes = try TextFile.bytes(of: path)
+    } catch {
       throw UsageError("the settings file cannot be read: \(error)", hint: "Check --config and REELHAUL_CONFIG.")
     }
+    guard let text = String(validating: bytes, as: UTF8.self) else { throw UsageError("\(path) is not UTF-8") }
     do {
       return Settings(environment: environment, file: try SettingsFile.parse(text))
     } catch {

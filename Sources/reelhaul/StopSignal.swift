@@ -17,19 +17,13 @@ final class StopSignal: Sendable {
 
   /// `hangup`: whether the end of the terminal also requests a stop. It does not if `nohup` started the process.
   init(hangup: Bool = false) {
-    let hangup = hangup && !Self.ignoresHangup ? [SIGHUP] : []
+    let hangup = hangup && !LoopSignal.isIgnored(SIGHUP) ? [SIGHUP] : []
     loop.execute { [self] in
       let signals = ([SIGINT, SIGTERM] + hangup).map { signal in
         LoopSignal(loop: loop, signal: signal) { [self] in come(signal) }
       }
       self.signals.withLock { $0 = signals }
     }
-  }
-
-  private static var ignoresHangup: Bool {
-    var action = sigaction()
-    sigaction(SIGHUP, nil, &action)
-    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   /// Returns once the signals are caught.
@@ -50,6 +44,19 @@ final class StopSignal: Sendable {
 
   func wait() async {
     await withCheckedContinuation { continuation in onStop { continuation.resume() } }
+  }
+
+  /// Until it is closed, an interrupt ends this process, and tells before what goes on without it.
+  @discardableResult
+  static func telling(_ context: Context, _ sentence: @escaping @Sendable () -> String) async -> StopSignal {
+    let stop = StopSignal()
+    stop.onStop {
+      if context.terminal.isInteractive { context.error.line() }
+      context.note(sentence())
+      stop.end()
+    }
+    await stop.isListening()
+    return stop
   }
 
   /// From here on the signals have their usual effect.

@@ -21,7 +21,8 @@ struct OperationPlanner: Sendable {
 
   /// How many commands one batch has at most.
   static let batch = 500
-  /// How many batches may wait to be applied (not for runs to stop), which bounds what an operation puts before the commands of others.
+  /// How many batches may wait to be applied (not for runs to stop), which bounds what an operation puts before the
+  /// commands of others.
   static let window = 8
   /// How long commands may wait until any is applied. Then the operation gives up.
   static let patience = Duration.seconds(3600)

@@ -1,4 +1,5 @@
 import CReelhaulUV
+import Glibc
 
 /// Handles a POSIX signal on a loop instead of its default effect, until it is closed.
 // @unchecked: touched only on the loop's thread, which every call checks.
@@ -14,6 +15,13 @@ package final class LoopSignal: @unchecked Sendable {
     uv_signal_init(loop.raw, handle.open(context: self))
     uv_signal_start(
       handle.pointer, { handle, _ in LoopHandle.from(handle).owner(as: LoopSignal.self)?.handler() }, signal)
+  }
+
+  /// Whether this process ignores the signal. Whoever started it may have said so.
+  package static func isIgnored(_ signal: Int32) -> Bool {
+    var action = sigaction()
+    sigaction(signal, nil, &action)
+    return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
   package func close() {

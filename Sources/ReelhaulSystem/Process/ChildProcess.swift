@@ -39,10 +39,7 @@ package final class ChildProcess: Sendable {
   /// Whoever started this process may have it ignore SIGCHLD, and then the system tells no exit status of a child. A handler
   /// stays.
   package static func keepExits() {
-    var action = sigaction()
-    sigaction(SIGCHLD, nil, &action)
-    let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-    if handler == unsafeBitCast(SIG_IGN, to: Int.self) { signal(SIGCHLD, SIG_DFL) }
+    if LoopSignal.isIgnored(SIGCHLD) { signal(SIGCHLD, SIG_DFL) }
   }
 
   /// Starts `executable`, a path or a name looked up in PATH.

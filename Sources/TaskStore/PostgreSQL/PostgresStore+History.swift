@@ -29,8 +29,7 @@ extension PostgresStore {
   package func mark(_ letter: DeadLetterID, _ mark: DeadLetterMark, actor: String?) async throws {
     try await run(
       StoreQueries.markDeadLetter(
-        .int32(letter.partition), .int64(letter.offset), .int64(letter.timestamp),
-        .text(mark.rawValue), .text(actor)))
+        .int32(letter.partition), .int64(letter.offset), .int64(letter.timestamp), .text(mark.rawValue), .text(actor)))
   }
 
   package func marks(of letters: [DeadLetterID]) async throws -> [DeadLetterID: DeadLetterMark] {

@@ -31,8 +31,7 @@ extension PostgresStore {
   package func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
     try await run(
       HookQueries.postpone(
-        .id(task), .int32(Int32(clamping: sequence)),
-        .int64(delay.microseconds), .text(error)))
+        .id(task), .int32(Int32(clamping: sequence)), .int64(delay.microseconds), .text(error)))
   }
 
   package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {

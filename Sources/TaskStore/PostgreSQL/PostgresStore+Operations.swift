@@ -188,10 +188,7 @@ extension PostgresStore {
   }
 
   package func finish(_ operation: UniqueID, _ driver: UniqueID, error: String?) async throws {
-    try await run(
-      StoreQueries.finishOperation(
-        .id(operation), .id(driver),
-        .text(error)))
+    try await run(StoreQueries.finishOperation(.id(operation), .id(driver), .text(error)))
   }
 
   /// An operation that a newer program has made may be none that this one can read: then it is nil.

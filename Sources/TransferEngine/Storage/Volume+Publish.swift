@@ -206,6 +206,7 @@ extension Volume {
       throw StorageError(error, storage: name)
     }
   }
+
   /// Deletes the file at `destination` if one of `tasks` published it; returns whether it did. Any other file stays. A
   /// file on a file system without extended attributes stays too, because it has no mark that shows its task. Blocks.
   package func removePublished(at destination: StorageURL, by tasks: [UniqueID]) throws(StorageError) -> Bool {

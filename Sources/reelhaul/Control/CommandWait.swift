@@ -27,7 +27,7 @@ struct CommandWait {
   func run(_ commands: [Command]) async throws {
     let tasks = commands.map(\.taskID)
     let sentence: @Sendable () -> String = { WatchEnd.sentence(tasks, held: [], awaited: .effect) }
-    await TaskWatch.tellOfInterrupt(context, sentence)
+    await StopSignal.telling(context, sentence)
     try await carriedOut(commands, PatientQuestions(sentence))
   }
 

@@ -65,21 +65,26 @@ struct OperationCommand {
   private func carryOut(
     _ operation: TaskOperation, _ store: any ControlStore, _ client: ReelhaulClient
   ) async throws -> TaskOperation {
-    let stop = StopSignal()
     let loop = EventLoop(name: "operation")
     defer { loop.shutdown() }
     let driver = OperationDriver(
       store: store, send: { try await client.send($0) }, loop: loop, only: operation.id)
     let sentence =
       "It goes on where 'reelhaul serve' or 'reelhaul up' runs; 'reelhaul operations cancel \(operation.id)' ends it."
-    let work = Task {
-      var questions = PatientQuestions()
-      var awaited: TaskOperation.Awaited?
+    // Every step can be repeated by whoever goes on.
+    let stop = await StopSignal.telling(context) {
+      "Interrupted before the operation \(operation.id) had ended. \(sentence)"
+    }
+    var questions = PatientQuestions()
+    var awaited: TaskOperation.Awaited?
+    do {
       while true {
         let moved = try await questions.ask(context.note) { try await driver.turn() }
-        guard let now = try await questions.ask(context.note, { try await store.operation(operation.id) })
-        else { return operation }
-        if now.finishedAt != nil { return now }
+        let now = try await questions.ask(context.note) { try await store.operation(operation.id) }
+        guard let now, now.finishedAt == nil else {
+          await stop.close()
+          return now ?? operation
+        }
         if let older = now.waitsFor, older != awaited {
           context.note(
             """
@@ -90,16 +95,6 @@ struct OperationCommand {
         awaited = now.waitsFor
         if !moved { try await loop.sleep(for: .milliseconds(100)) }
       }
-    }
-    // Every step can be repeated by whoever goes on.
-    stop.onStop {
-      context.note("Interrupted before the operation \(operation.id) had ended. \(sentence)")
-      stop.end()
-    }
-    do {
-      let ended = try await work.value
-      await stop.close()
-      return ended
     } catch {
       context.note("The operation \(operation.id) has begun, and has not ended. \(sentence)")
       throw error

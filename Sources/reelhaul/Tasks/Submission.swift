@@ -38,12 +38,7 @@ struct Submission: Sendable {
     // What was given relative to now is another time then.
     let time = spec.notBefore.map { " and --not-before \($0)" } ?? ""
     let sentence = "Task \(spec.id) may have been sent all the same: with --id \(spec.id)\(time) it is not made twice."
-    let stop = StopSignal()
-    stop.onStop {
-      context.note(sentence)
-      stop.end()
-    }
-    await stop.isListening()
+    let stop = await StopSignal.telling(context) { sentence }
     do {
       try await Fleet.send([.submit(spec)], context)
       await stop.close()

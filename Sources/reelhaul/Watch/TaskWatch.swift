@@ -29,7 +29,7 @@ struct TaskWatch {
   ) async throws -> NamedTasks {
     let held = Lock<Set<UniqueID>>([])
     let sentence: @Sendable () -> String = { WatchEnd.sentence(ids, held: held.withLock { $0 }, awaited: .end) }
-    await Self.tellOfInterrupt(context, sentence)
+    await StopSignal.telling(context, sentence)
     var questions = PatientQuestions(sentence)
     var display = makeDisplay()
     var tasks = NamedTasks(ids, known: known)
@@ -81,17 +81,6 @@ struct TaskWatch {
     CommandFailure(
       .refused, "the task \(id) was removed: a submit with its id changes nothing",
       hint: "Use another id; without --id a new task gets its own.")
-  }
-
-  /// An interrupt ends this process, not the tasks.
-  static func tellOfInterrupt(_ context: Context, _ sentence: @escaping @Sendable () -> String) async {
-    let stop = StopSignal()
-    stop.onStop {
-      if context.terminal.isInteractive { context.error.line() }
-      context.note(sentence())
-      stop.end()
-    }
-    await stop.isListening()
   }
 
   /// Follows the tasks of a list until the process is interrupted.

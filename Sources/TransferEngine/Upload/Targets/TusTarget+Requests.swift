@@ -176,8 +176,7 @@ extension TusTarget {
   }
 
   /// Ends uploads. `isWhole`: none of them is there any more; false if the server does not end one. `hasEnded`: this call
-  /// has ended any. Throws ``TaskFailure`` if it refuses it, or cannot do
-  /// it now.
+  /// has ended any. Throws ``TaskFailure`` if it refuses it, or cannot do it now.
   ///
   /// A URL on another server is only the word of this one, and may name anything there. It must answer as an upload first,
   /// and so must one that may not be ours.
