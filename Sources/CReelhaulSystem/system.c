@@ -86,10 +86,14 @@ int rh_get_attribute(int fd, const char *name, void *value, size_t capacity) {
   return result(fgetxattr(fd, name, value, capacity));
 }
 
-bool rh_closes_without_writing(int fd) {
+// The magic number of the file system; 0 if it cannot be told.
+static uint32_t file_system(int fd) {
   struct statfs status;
-  if (fstatfs(fd, &status) != 0) return false;
-  switch ((uint32_t)status.f_type) {
+  return fstatfs(fd, &status) == 0 ? (uint32_t)status.f_type : 0;
+}
+
+bool rh_closes_without_writing(int fd) {
+  switch (file_system(fd)) {
   case EXT4_SUPER_MAGIC:
   case XFS_SUPER_MAGIC:
   case BTRFS_SUPER_MAGIC:
@@ -100,9 +104,8 @@ bool rh_closes_without_writing(int fd) {
 }
 
 bool rh_is_remote(int fd) {
-  struct statfs status;
-  if (fstatfs(fd, &status) != 0) return true;
-  switch ((uint32_t)status.f_type) {
+  switch (file_system(fd)) {
+  case 0:
   case NFS_SUPER_MAGIC:
   case SMB_SUPER_MAGIC:
   case CIFS_SUPER_MAGIC:
