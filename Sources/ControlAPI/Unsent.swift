@@ -15,8 +15,9 @@ struct Unsent: Error {
 
   static let tooLarge = "it is too large for the topic of commands, alone or with what was sent beside it"
 
-  /// Whoever does the same again without ids of its own does it twice, and what was refused is refused again.
-  var asksForRepetition: Bool { isRepeatable && cause.isRetriable }
+  /// Whoever does the same again without ids of its own does it twice, and what was refused is refused again. Another
+  /// producer may send what one that has ended has not.
+  var asksForRepetition: Bool { isRepeatable && (cause.isRetriable || cause.endsProducer || cause.code == .closed) }
 
   var problem: HTTPProblem {
     let how = isRepeatable ? "the same request may be sent again" : "with the ids of this answer it may be sent again"

@@ -126,6 +126,8 @@ package final class MemoryStore: TaskStore {
     transaction { $0.pendingEvents(limit: limit, excluding: Set(excluded)) }
   }
 
+  package func doubtEvents() {}
+
   package func discardEvents(_ rows: [Int64]) async throws {
     let gone = Set(rows)
     transaction { $0.outbox.removeAll { gone.contains($0.row) } }

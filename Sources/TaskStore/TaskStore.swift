@@ -88,6 +88,8 @@ package protocol OutboxStore: Sendable {
   /// Up to `limit` rows of the outbox, oldest first, except the `excluded` ones, with the tasks of their events: fewer
   /// events if their specifications and outputs have more than `bytes` bytes, but at least one.
   func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents
+  /// What waits may be published already: from now on its documents are those of the present, so that no older one follows.
+  func doubtEvents()
   /// Removes relayed rows.
   func discardEvents(_ rows: [Int64]) async throws
   /// Removes the events of `batch` if they are still the first ones of their row.

@@ -30,6 +30,54 @@ extension PostgresStoreTests {
     }
   }
 
+  @Test("queues whose tasks cannot run keep no claim from what can", arguments: [false, true])
+  func manyEmptyQueues(isWithdrawn: Bool) async throws {
+    try await withPostgresStore { store, _ in
+      let worker = try await store.register(.sample)
+      let others = (0..<300).map { number in
+        var spec = TaskSpec.noop(queue: "customer-\(number)")
+        spec.paused = !isWithdrawn
+        return spec
+      }
+      let due = TaskSpec.noop(queue: "due")
+      _ = try await store.apply((others + [due]).map { .submit($0) })
+      if isWithdrawn {
+        _ = try await store.apply(others.map { .control(.init(id: .random(), taskID: $0.id, action: .pause)) })
+      }
+      var calls = 0
+      var claimed: [UniqueID] = []
+      while claimed.isEmpty, calls < 300 {
+        claimed = try await store.claim(worker, limit: 1).map(\.spec.id)
+        calls += 1
+      }
+      #expect(claimed == [due.id])
+      // Lanes that got no task are not looked at. Of the others, one call looks at a few only, and switches them off.
+      #expect(isWithdrawn ? (2...6).contains(calls) : calls == 1, "\(calls)")
+      #expect(try await store.audit().isEmpty)
+    }
+  }
+
+  @Test("a queue that is ahead of the others goes with its lanes, too") func queueAhead() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      let specs = [TaskSpec.noop(queue: "ahead"), .noop(queue: "other")]
+      _ = try await store.apply(specs.map { .submit($0) })
+      for claim in try await store.claim(worker, limit: 2) {
+        _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .handBack)])
+      }
+      _ = try await store.apply(
+        specs.prefix(1).map { .control(.init(id: .random(), taskID: $0.id, action: .remove(files: false))) })
+      _ = try await pool.query(
+        """
+        update queue set start = 0, cursor_lane = 1, tag = 7 where id = (select id from bucket where name = 'ahead')
+        """)
+      _ = try await pool.query("update queue set start = 1 where start <> 0")
+      try await store.tidy()
+      #expect(try await pool.query("select count(*) from bucket where name = 'ahead'")[0].int64(0) == 0)
+      #expect(try await store.audit().isEmpty)
+    }
+  }
+
   @Test("after a dump was restored into a cluster with lower transaction ids, new tasks run too")
   func restored() async throws {
     try await withPostgresStore { store, pool in

@@ -267,6 +267,8 @@ import Testing
     try await withPostgresStore { first, pool in
       let second = PostgresStore(pool: pool)
       let worker = try await first.register(.sample)
+      // What comes now cannot be published already.
+      _ = try await first.takeEvents(limit: 1)
       let spec = TaskSpec.noop()
       _ = try await first.apply([.submit(spec)])
       func settle(_ outcome: Settlement.Outcome) async throws {

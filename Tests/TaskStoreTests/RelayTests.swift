@@ -61,6 +61,20 @@ import Testing
     }
   }
 
+  @Test("what may be published already is not told again as it was before", arguments: StoreKind.allCases)
+  func doubtedEventsAreOfThePresent(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      _ = try await fixture.store.pendingEvents(limit: 1)
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      _ = try await fixture.store.claim(worker, limit: 1)
+      fixture.store.doubtEvents()
+      let document = try #require(try await fixture.store.pendingEvents(limit: 1).tasks[spec.id])
+      #expect(document.state == .running && document.sequence == 2)
+    }
+  }
+
   @Test("only one worker at a time leads the relay", arguments: StoreKind.allCases)
   func oneWorkerLeads(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -96,10 +96,9 @@ begin
 end $$;
 
 -- Must be called before tasks are put into these lanes; no lane is listed twice. Until this transaction ends, no claim
--- switches the lanes off, and no transaction deletes them. `wake_lanes` wakes them.
+-- switches the lanes off, and no transaction deletes them.
 create function hold_lanes(lanes int[]) returns void language plpgsql as $$
 declare
-  held  int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
   there int;
 begin
   perform from lane where id = any(lanes) order by id for key share;
@@ -108,13 +107,20 @@ begin
     -- A lane was deleted after it was looked up. The caller repeats the call, and that creates the lane again.
     raise exception 'a lane was deleted in the meantime' using errcode = 'serialization_failure';
   end if;
-  if not lanes <@ held then
-    perform set_config('reelhaul.lanes', (held || lanes)::text, true);
+end $$;
+
+-- This transaction has put rows of `ready` into these lanes. `wake_lanes` wakes them.
+create function note_lanes(lanes int[]) returns void language plpgsql as $$
+declare
+  noted int[] := coalesce(nullif(current_setting('reelhaul.lanes', true), ''), '{}');
+begin
+  if not lanes <@ noted then
+    perform set_config('reelhaul.lanes', (noted || lanes)::text, true);
   end if;
 end $$;
 
--- Marks the lanes that this transaction has put rows into, so that claims look at them again. It is called only once in
--- a transaction, after all rows: two transactions that wake the same lanes one by one would wait for each other.
+-- Marks the noted lanes, so that claims look at them again. It is called only once in a transaction, after all rows: two
+-- transactions that wake the same lanes one by one would wait for each other.
 create function wake_lanes() returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
@@ -151,6 +157,7 @@ begin
   base := reserve_positions(cardinality(tasks)) - case when in_front then 1::bigint << 62 else 0 end;
   select array_agg(distinct lane_id) into lanes from task where id = any(tasks);
   perform hold_lanes(lanes);
+  perform note_lanes(lanes);
   with placed as (
     update task t set pos = base + u.ordinal - 1
       from unnest(tasks) with ordinality u(id, ordinal)

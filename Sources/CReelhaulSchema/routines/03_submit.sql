@@ -93,6 +93,7 @@ declare
   waiting uuid[] := '{}';
   unmet   uuid[] := '{}';
   added   uuid[];
+  used    int[];   -- the lanes with tasks that wait for a worker now: a claim looks at those, and at no others
   plain   json[];  -- the specifications of those that wait for a worker now
 begin
   perform hold_lanes(lanes);
@@ -125,8 +126,10 @@ begin
     insert into delayed (task_id, run_at)
     select id, not_before from new where state = 'queued' and not_before > now())
   select coalesce(array_agg(id), '{}'),
-         array_agg(case when state = 'queued' and (not_before is null or not_before <= now()) then spec end)
-    into added, plain from new;
+         array_agg(case when state = 'queued' and (not_before is null or not_before <= now()) then spec end),
+         array_agg(distinct lane_id) filter (where state = 'queued' and (not_before is null or not_before <= now()))
+    into added, plain, used from new;
+  perform note_lanes(used);
 
   if cardinality(waiting) > 0 then
     insert into task_dependency (task_id, after_id)

@@ -102,10 +102,12 @@ declare
   part       record;
   progress   boolean;
   due        int[];           ended   int[];
+  bare       int    := 0;                                         -- queues that turned out to have nothing at all
   step       float8;
   -- For another try of a round, which looks at all its queues once more.
   looks      int    := 400;
   sooner     int;             buckets int[];     still_due int[];
+  bare_0     int;
   room_0     int[];           kinds_0 int[];     storages_0 int[]; hosts_0 int[];   dry_0   int[];
   at_hosts_0 int[];           at_lanes_0 int[];
 begin
@@ -186,7 +188,7 @@ begin
           (select sum(room[s]) from unnest(storages) s), (select sum(room[h]) from unnest(hosts) h)));
       end if;
       room_0 := room; kinds_0 := kinds; storages_0 := storages; hosts_0 := hosts; dry_0 := dry;
-      at_hosts_0 := at_hosts; at_lanes_0 := at_lanes;
+      at_hosts_0 := at_hosts; at_lanes_0 := at_lanes; bare_0 := bare;
 
       -- The queues of a round are due until its end. If one of them, or the room of a bucket, ends sooner, the round is
       -- tried again with no more places than that. Nothing is written before.
@@ -231,7 +233,10 @@ begin
               ended := ended || ids[i]; progress := true;
             end if;
             progress := progress or gots[i] > 0;
-            continue when part.empty;
+            if part.empty then
+              bare := bare + 1;
+              continue;
+            end if;
           end if;
           due := due || i;
         end loop;
@@ -256,7 +261,7 @@ begin
         exit when sooner >= places;
         looks := looks - n; places := sooner;
         room := room_0; kinds := kinds_0; storages := storages_0; hosts := hosts_0; dry := dry_0; picked := null;
-        at_hosts := at_hosts_0; at_lanes := at_lanes_0;
+        at_hosts := at_hosts_0; at_lanes := at_lanes_0; bare := bare_0;
       end loop;
       left_over := left_over - places + rest;
       done := done || ended;
@@ -287,7 +292,9 @@ begin
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
         picked := null;
       end if;
-      exit ranks when left_over <= 0;
+      -- The tasks of thousands of queues may have been withdrawn. The next calls go on: what this one has found empty, it
+      -- must switch off soon, because renewals of this worker's lease and the claims of all others wait for it.
+      exit ranks when left_over <= 0 or bare >= 64;
       exit when not progress;
     end loop;
   end loop;

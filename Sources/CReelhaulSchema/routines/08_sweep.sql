@@ -46,8 +46,8 @@ begin
 end $$;
 
 -- Frees the buckets that have no lane and no settings. New names never stop coming, and every claim looks at every queue.
--- A queue that had more than its share stays until the others have caught up. The queue that was served last stays too,
--- because it holds the virtual time. This function waits for no lock, and claims do not wait for it.
+-- The queue that was served last stays, because it holds the virtual time. This function waits for no lock, and claims do
+-- not wait for it.
 create function tidy_buckets() returns void language plpgsql as $$
 declare
   freed int[];
@@ -68,10 +68,13 @@ begin
                     where u.id = b.id)
              and (scope <> 'queue' or exists (
                    select from queue q
-                    where q.id = b.id and q.weight = 1
-                      and q.start < (select max(start) from queue)
-                      and (q.cursor_lane < 0 or q.tag <= (select max(start) from queue))))
+                    where q.id = b.id and q.weight = 1 and q.start < (select max(start) from queue)))
              for update skip locked) unused;
+  -- A claim that has moved a queue's tag holds its row.
+  select array_agg(id) into freed
+    from (select id from unnest(freed) u(id) where not exists (select from queue q where q.id = u.id)
+           union all
+          select id from (select id from queue where id = any(freed) for update skip locked) locked) unused;
   if freed is not null then
     delete from queue where id = any(freed);
     update bucket set scope = 'free', name = id::text where id = any(freed);

@@ -83,7 +83,10 @@ extension JSONSchema {
     .must("bytesDone", integer("", 0...)), .must("rate", integer("Bytes a second.", 0...).orNull),
     .must("eta", integer("Seconds.", 0...).orNull), .must("attempt", integer("", 0...)),
     .must("maxAttempts", integer("", 1...)), .must("worker", id.orNull), .must("epoch", integer("", 0...)),
-    .must("generation", integer("", 0...)), .must("sequence", integer("The number of its last event.", 0...)),
+    .must(
+      "generation",
+      integer("Counts the versions of the source, and how often a server lost something of its upload.", 0...)),
+    .must("sequence", integer("The number of its last event.", 0...)),
     .must("createdAt", time), .must("startedAt", time.orNull), .must("finishedAt", time.orNull),
     .must("runAt", time.orNull), .must("digest", .object([.may("sha256", text())]).orNull), .must("output", .any),
     .must(

@@ -28,6 +28,8 @@ package struct ClusterMetadata: Hashable, Sendable {
     }
     defer { rd_kafka_metadata_destroy(answer) }
     let brokers = UnsafeBufferPointer(start: answer.pointee.brokers, count: Int(answer.pointee.broker_cnt))
+    // A broker that has just started, and has not heard of the cluster yet, knows no topic.
+    guard !brokers.isEmpty else { throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the broker knows of none") }
     let topics = UnsafeBufferPointer(start: answer.pointee.topics, count: Int(answer.pointee.topic_cnt))
     var (partitionCounts, replicaCounts): ([String: Int], [String: Int]) = ([:], [:])
     var unsure: Set<String> = []

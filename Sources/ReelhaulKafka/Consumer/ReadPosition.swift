@@ -38,8 +38,9 @@ struct ReadPosition {
   private mutating func judge(_ offset: Int64, _ logStart: () -> Int64) -> Reception {
     guard let expected, offset != expected else { return .accept }
     if offset > expected {
-      if hasHoles { return .accept }
+      // Also where only a marker is gone, for nothing tells it from a record.
       if expected < logStart() { return .gap(expected: expected) }
+      if hasHoles { return .accept }
     }
     guard sought == expected else { return .seek(expected) }
     // The seek did not help: the record does not exist, or the log began again.

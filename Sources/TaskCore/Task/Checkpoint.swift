@@ -10,7 +10,8 @@ public struct Checkpoint: Hashable, Sendable {
 
   /// The version of the payload's format. Each kind decides what to do with a version that it does not know.
   public var version: Int
-  /// The number of the source's version, counted by this task from 0.
+  /// The number of the source's version, counted by this task from 0. Whatever else makes the work begin anew may count,
+  /// too: progress of endless generations keeps no task alive.
   public var generation: Int
   /// How much of the work is recorded: bytes for transfers, otherwise the kind's own unit.
   public var bytesDone: Int64

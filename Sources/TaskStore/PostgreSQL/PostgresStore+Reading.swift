@@ -18,7 +18,13 @@ extension PostgresStore {
     }
   }
 
+  package func doubtEvents() { snapshots.withLock { $0 = RunningSnapshots() } }
+
   package func pendingEvents(limit: Int, bytes: Int, excluding excluded: [Int64]) async throws -> PendingEvents {
+    if snapshots.withLock({ $0.doubtedTo == nil }) {
+      let last = try await pendingRows()?.upperBound ?? 0
+      snapshots.withLock { $0.doubtedTo = last }
+    }
     let rows = try await call {
       try await pool.query(
         StoreQueries.pendingEvents, .int64(Int64(limit)), .int64(Self.eventsAtOnce), .int64Array(excluded),

@@ -14,7 +14,9 @@ extension PostgresStore {
       let others = try taken.filter { try $0[spec] == nil }.map { try $0.id(id) }
       var known: [UniqueID: ClaimedTask] = [:]
       if !others.isEmpty {
-        let tasks = try await pool.query(StoreQueries.claimed, .uuids(others)).decode(claimedTask)
+        let tasks = try await pool.query(
+          StoreQueries.claimed, .uuids(others), .int32(worker.rawValue)
+        ).decode(claimedTask)
         for task in tasks { known[task.id] = task }
       }
       var (claims, unreadable): ([Claim], [Settlement]) = ([], [])

@@ -29,7 +29,7 @@ package final class PostgresStore: TaskStore {
         throw await schemaNeed().map(StoreError.schema) ?? StoreError(error)
       } catch let error as PostgresError {
         // Another server may answer from now on, without the last transactions.
-        if [.connection, .commitUnknown].contains(error.code) { snapshots.withLock { $0 = RunningSnapshots() } }
+        if [.connection, .commitUnknown].contains(error.code) { doubtEvents() }
         throw StoreError(error)
       } catch let error as DecodingFailure {
         throw StoreError.schema("the database contains a value that this program cannot read: \(error)")
@@ -211,13 +211,11 @@ package final class PostgresStore: TaskStore {
   }
 
   package func lead(_ worker: WorkerID, seconds: Int) async throws -> Bool {
-    let leads = try await call {
+    try await call {
       try await pool.query(StoreQueries.lead, .int32(worker.rawValue), .int32(Int32(clamping: seconds))).value {
         try $0.bool()
       }
     }
-    if !leads { snapshots.withLock { $0 = RunningSnapshots() } }
-    return leads
   }
 }
 

@@ -104,6 +104,9 @@ struct RunningSnapshots {
   /// Longer ones are read again, so that all of them together need few megabytes.
   private static let longest = 4096
 
+  /// The last row of those that may have been published already, by this process or another; nil if it is not known yet.
+  /// What such a row tells of a task may be older than what was published, and so the task is read.
+  var doubtedTo: Int64?
   /// Two ages: when the younger is full, it becomes the older one.
   private var young: [UniqueID: TaskSnapshot] = [:]
   private var old: [UniqueID: TaskSnapshot] = [:]
@@ -121,7 +124,9 @@ struct RunningSnapshots {
       for ((id, event), detail) in zip(row.batch.events, row.details) {
         if let place = places[id] {
           missing[place].event = event
-        } else if let next = row.snapshot(after: known[id] ?? take(id), event, detail) {
+        } else if let next = row.snapshot(
+          after: known[id] ?? take(id), event, detail, isDoubted: row.batch.row <= doubtedTo ?? .max)
+        {
           known[id] = next
         } else {
           // One that could be followed so far.
@@ -161,11 +166,14 @@ struct RunningSnapshots {
 
 extension OutboxRow {
   /// The task after its event number `event`; nil if that cannot be told from `last`, the task after an earlier one.
-  fileprivate func snapshot(after last: TaskSnapshot?, _ event: Int, _ detail: Detail?) -> TaskSnapshot? {
+  fileprivate func snapshot(
+    after last: TaskSnapshot?, _ event: Int, _ detail: Detail?, isDoubted: Bool
+  ) -> TaskSnapshot? {
     if var last, last.task.sequence >= event {
       last.event = event
       return last
     }
+    if last == nil, isDoubted { return nil }
     let at = batch.at
     switch detail {
     case .submitted(let spec, let size):

@@ -40,6 +40,7 @@ package enum Schema {
     -8_200_763_587_194_893_315,
     7_453_031_204_238_784_068,
     2_346_196_438_033_275_296,
+    -1_448_406_498_806_884_285,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -67,13 +67,14 @@ enum StoreQueries {
   /// $1: worker; $2: up to how many ready tasks are counted. No row if a claim would find nothing.
   static let demand = PostgresStatement("select ready, running, workers from demand($1, $2)")
 
-  /// $1: the ids of the other tasks that were just claimed.
+  /// $1: the ids of the other tasks that were just claimed; $2: the worker. No row for one that it has lost since.
   static let claimed = PostgresStatement(
     """
     select task_id, epoch, attempt, priority, spec,
            checkpoint_version, generation, bytes_done, bytes_total, stage, payload,
-           checkpoint_version is null and (select generation from task where id = task_id) is not null begins_anew
-      from claimed($1)
+           checkpoint_version is null and (select generation from task where id = c.task_id) is not null begins_anew
+      from claimed($1) c
+     where exists (select from run r where r.task_id = c.task_id and r.epoch = c.epoch and r.worker_id = $2)
     """)
 
   static let checkpoint = PostgresStatement(

@@ -133,7 +133,6 @@ extension Download {
       case .shorten(let id, let count): fetches[id]?.receiver.shorten(to: count)
       case .openStaging(let generation, let size): staging.open(generation: generation, size: size)
       case .pause(let milliseconds):
-        // A random part between one half and the whole, so that many tasks do not retry at the same moment.
         let jittered = Int64.random(in: milliseconds / 2...milliseconds)
         retry = loop.timer(after: .milliseconds(jittered)) { [self] in perform(machine.retryDue()) }
       case .refreshCredential:
@@ -189,8 +188,12 @@ extension Download {
     }
     let former = credential
     guard let name = spec.credential else { return }
-    let read = try? await root.credentials.fields(of: name, for: source, on: root.files, refused: former)
-    credential = read ?? former
+    do {
+      credential = try await root.credentials.fields(of: name, for: source, on: root.files, refused: former)
+    } catch where error.class == .wait {
+      // Nobody knows yet whether there is another.
+      return perform(machine.fail(error))
+    } catch {}
     perform(machine.credentialRefreshed(isNew: credential != former))
   }
 
@@ -296,6 +299,9 @@ extension Download {
     staging.follower?.follow(file.written.prefixEnd)
     tick()
   }
+
+  /// All that is wanted of a request is written.
+  func hasEnough(_ id: Int) { fetches[id]?.task.cancel() }
 
   /// Syncs the file and reports progress when they are due.
   private func tick() {

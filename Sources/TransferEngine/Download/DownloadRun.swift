@@ -121,7 +121,13 @@ struct DownloadRun: Sendable {
     do throws(StorageError) {
       let file = try context.root.storage.adopt(for: destination, task: spec.id, checkpoint: checkpoint)
       guard try TailCheck.crc(of: checkpoint.done, in: file) == checkpoint.tailCRC else { return nil }
-      if let size = checkpoint.identity.size { try file.reserve(size) }
+      do throws(StorageError) {
+        if let size = checkpoint.identity.size { try file.reserve(size) }
+      } catch {
+        // It may have got a part of the space.
+        if ledger.mayWrite { try? file.giveBack(beyond: checkpoint.done.end) }
+        throw error
+      }
       return file
     } catch {
       if error.isVoid { return nil }

@@ -6,6 +6,9 @@ package struct UploadCheckpoint: Hashable, Sendable {
   private static let version = 1
 
   package var generation = 0
+  /// How often the server has lost something that was recorded. What is sent anew then is progress of another generation of
+  /// the envelope: otherwise an upload that is lost time and again would be tried for ever.
+  package var setbacks = 0
   package var identity: UploadIdentity
   package var plan: UploadPlan
   /// When an upload was about to be begun, in milliseconds since 1970. Without a session nobody knows whether it was.
@@ -43,10 +46,11 @@ package struct UploadCheckpoint: Hashable, Sendable {
         }
         if isPublishing { json.member("publishing", true) }
         if isDoubted { json.member("doubted", true) }
+        if setbacks > 0 { json.member("setbacks", setbacks) }
       }
     }
     return Checkpoint(
-      version: Self.version, generation: generation, bytesDone: done.count, bytesTotal: identity.size,
+      version: Self.version, generation: generation + setbacks, bytesDone: done.count, bytesTotal: identity.size,
       stage: isPublishing && !plan.publishesAtOnce ? Checkpoint.publishing : nil, payload: payload)
   }
 
@@ -73,6 +77,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var checked: String?
       var isPublishing = false
       var isDoubted = false
+      var setbacks = 0
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
         case "size": identity.size = try reader.integer(0...Int64.max)
@@ -89,12 +94,14 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "checked": checked = try reader.string()
         case "publishing": isPublishing = try reader.bool()
         case "doubted": isDoubted = try reader.bool()
+        case "setbacks": setbacks = try reader.integer(0...max(0, envelope.generation))
         default: try reader.skip()
         }
       }
       guard plan.segmentSize > 0 else { throw reader.missing("segmentSize") }
       var checkpoint = UploadCheckpoint(
-        identity: identity, plan: plan, generation: envelope.generation, intendedAt: intendedAt)
+        identity: identity, plan: plan, generation: envelope.generation - setbacks, intendedAt: intendedAt)
+      checkpoint.setbacks = setbacks
       checkpoint.session = session
       // Checkpoints of an earlier version have only the number of bytes.
       checkpoint.done = done ?? ByteRanges(0..<max(0, envelope.bytesDone))

@@ -67,7 +67,7 @@ final class UploadRun: @unchecked Sendable {
           state?.session = nil
           // Its beginning has left nothing that is not known.
           state?.intendedAt = 0
-          state?.done = ByteRanges()
+          keep(ByteRanges())
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
         }
@@ -78,12 +78,18 @@ final class UploadRun: @unchecked Sendable {
       // The next attempt goes on with it.
       if failure.isOfCredential, await hasNewCredential() { failure.class = .retry }
       // The end of a run that was stopped may look like a failure of the request that it canceled.
-      if failure.class == .fail, !Task.isCancelled { await giveUp() }
+      if failure.class == .fail, !Task.isCancelled { await giveUp(after: failure) }
       return Task.isCancelled || !ledger.mayWrite ? .stopped : .failed(failure)
     } catch {
       guard !Task.isCancelled, ledger.mayWrite, !(error is CancellationError) else { return .stopped }
       return .failed(.unrecorded(error))
     }
+  }
+
+  /// The server has this of the file.
+  private func keep(_ there: ByteRanges) {
+    if let done = state?.done, !done.subtracting(there).isEmpty { state?.setbacks += 1 }
+    state?.done = there
   }
 
   /// Gives an upload up before another one takes its place. One that the server does not let go stays.
@@ -107,10 +113,11 @@ final class UploadRun: @unchecked Sendable {
   }
 
   /// Nothing will continue this upload. If it stays in spite of that, the checkpoint still names it.
-  private func giveUp() async {
+  private func giveUp(after failure: TaskFailure) async {
     guard let session = state?.session else { return }
     let isGone = try? await Self.giveUp(session, at: target, on: lane.loop) { [ledger] in ledger.mayWrite }
-    if isGone == true { try? await forgetSession() }
+    // What may be finished stays known: some stores end it all the same, whether it is there or not.
+    if isGone == true, failure.code != .answerLost { try? await forgetSession() }
   }
 
   /// A server that cannot end an upload now is asked again for some seconds, and one that refuses is not. Returns whether
@@ -163,10 +170,8 @@ final class UploadRun: @unchecked Sendable {
       },
       counted: { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) })
     if state?.done != queue.confirmed {
-      try await record {
-        $0.done = queue.confirmed
-        if isMissing { $0.isPublishing = false }
-      }
+      keep(queue.confirmed)
+      try await record { if isMissing { $0.isPublishing = false } }
     }
     receipts = try await queue.run { [self] in
       guard recordedAt + Self.recordInterval <= .now, state?.done != queue.confirmed else { return }
@@ -186,6 +191,10 @@ final class UploadRun: @unchecked Sendable {
       // The next attempt finds the object, and may not be told the same again.
       try await record { $0.isDoubted = true }
       throw failure
+    } catch let failure as TaskFailure where failure.code == .destinationExists {
+      // The next run begins as if nothing of it were there.
+      try await record { $0.isPublishing = false }
+      throw failure
     }
   }
 
@@ -202,6 +211,7 @@ final class UploadRun: @unchecked Sendable {
       state = UploadCheckpoint(
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
+      state?.setbacks = earlier?.setbacks ?? 0
     }
     try checkRepeat(after: earlier)
     // It may have changed under its validator, or a worker of an earlier version has checked it.

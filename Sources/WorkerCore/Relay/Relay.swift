@@ -75,6 +75,7 @@ package actor Relay {
       } catch {
         let isShutOut = (error as? KafkaError).map { $0.isFatal || $0.isRefusal } ?? false
         planner.failed(now: .now, isShutOut: isShutOut)
+        store.doubtEvents()
         log.log(outage.failed(error), "the relay cannot publish events", ["error": .text("\(error)")])
       }
     }
@@ -99,6 +100,7 @@ package actor Relay {
 
   private func fence(_ until: BootInstant) async throws {
     try await sink.fence(within: BootInstant.now.duration(to: until))
+    store.doubtEvents()
     planner.fenced()
   }
 
@@ -131,7 +133,7 @@ package actor Relay {
         try await fence(until)
       }
     }
-    try await addHooks(of: round)
+    try await addHooks(of: round, until)
     try await store.discardEvents(round.wholeRows)
     if let batch = round.cutBatch { try await store.discardFirstEvents(batch) }
     planner.published()
@@ -141,12 +143,15 @@ package actor Relay {
   }
 
   /// Before the events are discarded, so that none is lost; a repeated round adds nothing twice.
-  private func addHooks(of round: PendingEvents) async throws {
+  private func addHooks(of round: PendingEvents, _ until: BootInstant) async throws {
     if !round.batches.isEmpty, queueHooks.until.hasPassed {
       queueHooks = (try await store.queueHooks(), .now + Self.hooksAge)
     }
     let events = HookEvent.events(of: round, queues: queueHooks.urls)
-    if !events.isEmpty { try await store.addHooks(events) }
+    guard !events.isEmpty else { return }
+    // Another leader may have added them, and sent them.
+    guard !until.hasPassed else { throw LeadIsOver() }
+    try await store.addHooks(events)
   }
 
   private func take(_ next: PendingEvents, of limit: Int) {
@@ -164,4 +169,9 @@ package actor Relay {
       try await store.pendingEvents(limit: limit, bytes: bytes, excluding: rows)
     }.value
   }
+}
+
+/// Publishing a round took longer than the lead.
+private struct LeadIsOver: Error, CustomStringConvertible {
+  var description: String { "the round took longer than this worker leads" }
 }

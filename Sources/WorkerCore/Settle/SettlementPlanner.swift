@@ -6,7 +6,7 @@ import TaskStore
 ///
 /// If an attempt makes progress and then fails, the count of attempts starts again, because a long file over a bad
 /// connection must not run out of attempts. A failure that is not the task's fault does not count. Every attempt fails
-/// for good, counts, or adds bytes to one of at most ``versions`` versions of the source, so no task is tried for ever.
+/// for good, counts, or adds bytes to one of at most ``versions`` generations, so no task is tried for ever.
 package struct SettlementPlanner: Sendable {
   /// What is known about a run at its end.
   package struct Run: Sendable {
@@ -21,7 +21,7 @@ package struct SettlementPlanner: Sendable {
     package var newBytes: Int64
     /// The size of the whole file, if it is known.
     package var size: Int64?
-    /// The version of the source that the bytes belong to, from 0.
+    /// The generation of the checkpoint that the bytes belong to, from 0.
     package var generation: Int
 
     package init(
@@ -41,14 +41,14 @@ package struct SettlementPlanner: Sendable {
     /// The limit is high, because even a server that always fails may send a few bytes first.
     fileprivate var madeProgress: Bool {
       newBytes >= min(SettlementPlanner.progress, max(1, (size ?? .max) / 100))
-        && generation < SettlementPlanner.versions
+        && generation < SettlementPlanner.generations
     }
   }
 
   /// Bytes that count as progress. For a small file, a hundredth of it counts.
   package static let progress: Int64 = 1 << 20
-  /// The most versions of a source for which progress counts.
-  package static let versions = 64
+  /// The most generations of a task for which progress counts.
+  package static let generations = 64
 
   private var random: SplitMix64
 

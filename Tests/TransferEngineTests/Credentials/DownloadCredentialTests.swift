@@ -169,15 +169,39 @@ import Testing
     }
   }
 
-  @Test("a credential that expires during a download is read again")
+  @Test("a credential that expires during a download is read again, each time")
   func aCredentialThatExpiresIsReadAgain() async throws {
     try await run { stage in
+      let tokens = ["first", "second", "third"]
+      let served = Lock([0, 0, 0])
       stage.harness.origin.script(DownloadHarness.path) { request in
-        if request.number == 3 { try? stage.write("second") }
-        return request.number < 3 || request["authorization"] == "Bearer second" ? [] : [.answer(401)]
+        guard let index = tokens.firstIndex(where: { request["authorization"] == "Bearer \($0)" }) else {
+          return [.answer(401)]
+        }
+        let count = served.withLock { served in
+          served[index] += 1
+          return served[index]
+        }
+        guard index < 2, count > 1 else { return [] }
+        try? stage.write(tokens[index + 1])
+        return [.answer(401)]
       }
       #expect(await stage.harness.run(stage.spec()) == Self.arrives)
       try #expect(stage.harness.published == Self.file.bytes)
+      #expect(served.withLock { $0[2] } > 0)
+    }
+  }
+
+  @Test("a task waits if its credential cannot be read again after a refusal")
+  func aCredentialThatCannotBeReadAgain() async throws {
+    try await run { stage in
+      stage.harness.origin.script(DownloadHarness.path) { request in
+        guard request.number >= 3 else { return [] }
+        unlink(stage.path)
+        return [.answer(401)]
+      }
+      let failure = await stage.harness.run(stage.spec()).failure
+      #expect(failure?.code == .credentialsUnusable && failure?.class == .wait)
     }
   }
 

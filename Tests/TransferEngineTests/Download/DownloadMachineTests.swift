@@ -207,7 +207,7 @@ import Testing
     }
     for _ in 0..<20 {
       let refused = refuse(actions, isSurplus: true)
-      #expect(refused == [.pause(milliseconds: retryAfter == nil ? 1600 : 2000)])
+      #expect(refused == [.pause(milliseconds: retryAfter == nil ? 1600 : 4000)])
       actions = machine.retryDue()
     }
     for _ in 0..<machine.limits.retries {

@@ -206,6 +206,27 @@ import Testing
     }
   }
 
+  @Test(
+    "what a server has lost is progress of another generation when it is sent anew", arguments: [Way.s3, .tus],
+    [false, true])
+  func setbacks(way: Way, isGone: Bool) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(way.size))
+      let gate = OriginGate()
+      harness.store.always(way.sends, .holdBody(after: 100_000, gate))
+      let (spec, ledger) = (way.spec(harness), UploadRecordingLedger())
+      await harness.stop(spec, at: gate, ledger: ledger)
+      harness.store.script { _ in [] }
+      var checkpoint = try #require(ledger.last)
+      checkpoint.done = ByteRanges(0..<16 << 20)
+      if isGone { harness.store.uploads.keys.forEach(harness.store.expire) }
+      let outcome = await harness.run(spec, from: checkpoint, ledger: ledger)
+      #expect(outcome.failure == nil, "\(outcome)")
+      let last = try #require(ledger.last)
+      #expect(last.generation == 0 && last.setbacks == 1 && last.envelope.generation == 1)
+    }
+  }
+
   @Test("a source that is replaced during a run is sent anew, never mixed", arguments: [Way.s3, .tus, .s3Small])
   func changedDuringARun(way: Way) async throws {
     try await UploadHarness.run { harness in

@@ -283,6 +283,8 @@ final class TestStore: TaskStore {
     return try await inner.pendingEvents(limit: limit, bytes: bytes, excluding: excluded)
   }
 
+  func doubtEvents() { inner.doubtEvents() }
+
   func discardEvents(_ rows: [Int64]) async throws {
     try reach()
     try await inner.discardEvents(rows)

@@ -36,6 +36,8 @@ extension DownloadMachine {
     switch running.answer {
     case .accepted where running.isRetired, nil where running.isRetired: return send()
     case .accepted(let count):
+      // The credential is accepted. It may expire, too.
+      if received >= 1 << 16 { tally.hasReadCredential = false }
       // Bytes that are fetched again after a failure are no progress.
       if received >= 1 << 16, case .ranges(let ranges) = work, ranges.version.isResumable { tally.retries.reset() }
       if running.isWhole(count, received: received, interruption) {

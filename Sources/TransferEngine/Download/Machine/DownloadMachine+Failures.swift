@@ -19,7 +19,9 @@ extension DownloadMachine {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
       let answered = requests.answered
       let isSurplus = running.sawOthers || answered > 0
-      let mayBeStale = Self.staleCodes.contains(failure.code) && running.place.url != source
+      let mayBeStale =
+        Self.staleCodes.contains(failure.code) && running.place.url != source
+        || hasCredential && failure.code == .http(401)
       if !running.isAccepted, isSurplus, !mayBeStale {
         server.governor.refused(answered: answered)
       } else {
@@ -117,7 +119,7 @@ extension DownloadMachine {
     return running.place.url == source || hasCredential && running.place.isAtOrigin
   }
 
-  /// Only another credential can help: reads the worker's credential file again, but only once.
+  /// Only another credential can help: reads it again, but only once as long as nothing comes.
   private mutating func refused(_ failure: TaskFailure, _ work: Work) -> [Action] {
     var failure = failure
     failure.class = .fail

@@ -154,7 +154,7 @@ extension DownloadMachine {
     var digestFailures = 0
     /// How long the last body was that has no end of its own and was too short.
     var undelimited: Int64?
-    /// Whether the credential was read again after a refusal.
+    /// Whether the credential was read again after a refusal, and nothing has come since.
     var hasReadCredential = false
     /// What arrived since the last sample of requests that are over.
     var endedBytes: Int64 = 0

@@ -186,7 +186,9 @@ final class ChunkReceiver: FetchReceiver, @unchecked Sendable {
   /// Writes the gathered bytes if the last write was before `time`: a slow connection takes minutes to fill the buffer.
   func flush(before time: Int64) {
     guard flushedAt < time, let target, !target.file.opening.isClosed else { return }
-    _ = flush()
+    guard flush(), let wanted, received >= wanted else { return }
+    // Its connection may stand still for long.
+    download.hasEnough(id)
   }
 
   /// The response has ended, whole or not: writes the rest. It may have to wait until the staging file is open.

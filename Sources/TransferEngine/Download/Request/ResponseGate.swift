@@ -79,9 +79,9 @@ struct ResponseGate: Hashable {
       guard isServed(0..<min(count, total), by: range) else { return .refused(Self.otherRange, ofRange: true) }
       return .part(range, of: identity)
     case .part(let wanted, let known):
-      guard length != nil else { return .unranged }
       // Identity before range: a source that has become shorter correctly answers with a shorter range.
       if let mismatch = known.mismatch(with: identity) { return .changed(mismatch) }
+      guard length != nil else { return .unranged }
       guard isServed(wanted, by: range) else { return .refused(Self.otherRange, ofRange: true) }
       return .part(range, of: identity)
     }

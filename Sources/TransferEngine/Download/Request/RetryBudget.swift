@@ -16,8 +16,9 @@ struct RetryBudget: Hashable {
   /// Whether no further failure is followed by another try.
   var isSpent: Bool { failures >= limit }
 
-  /// Milliseconds to wait before the next try. Returns `nil` if there is no next try: too many have failed, or the
-  /// server asks for a wait of more than 2 seconds, which is too long for a run.
+  /// Milliseconds to wait before the next try, at most: who waits takes a random part from one half on, so that not all
+  /// try again at the same moment. Returns `nil` if there is no next try: too many have failed, or the server asks for a
+  /// wait of more than 2 seconds, which is too long for a run.
   mutating func pause(after failure: TaskFailure) -> Int64? {
     failures += 1
     guard failures <= limit, let asked = asked(failure) else { return nil }
@@ -32,7 +33,8 @@ struct RetryBudget: Hashable {
 
   private func asked(_ failure: TaskFailure) -> Int64? {
     let seconds = Int64(failure.retryAfter ?? 0)
-    return seconds <= 2 ? seconds * 1000 : nil
+    // Never earlier than the server says.
+    return seconds <= 2 ? 2 * seconds * 1000 : nil
   }
 
   /// Starts counting anew after progress.

@@ -50,7 +50,7 @@ extension S3Target {
         ending.isInDoubt = true
         ending.failure = failure
       }
-      if let object = try await seen(ending) { return object }
+      if let object = try await patiently({ [ending] in try await seen(ending) }) { return object }
     }
     if let confirmed = ending.confirmed { return Self.unseen(confirmed) }
     throw ending.failure
@@ -162,9 +162,13 @@ extension S3Target {
         return nil
       case .found, .forbidden: break
       }
-      _ = try? await abort(session: Session(uploadID: ending.uploadID).json)
       try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)
       throw try await occupied(ending.upload)
+    case 404 where error.code == "NoSuchKey" && ending.upload.replaces != nil:
+      // The object that was to be replaced is gone: the place is free.
+      ending.upload.replaces = nil
+      ending.failure = UploadGone()
+      return nil
     case _ where error.losesUpload:
       try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)
       throw UploadGone()
