@@ -39,6 +39,25 @@ package final class BlockingPool: Sendable {
     return try await answer.value
   }
 
+  /// Like ``run(_:)``, for a call that may wait long for a thread. A caller that is canceled before gets
+  /// `CancellationError` at once, and nothing is called.
+  package func runUnlessCanceled<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    let waiting = Lock<CheckedContinuation<Result, any Error>?>(nil)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        waiting.withLock { $0 = continuation }
+        let isAccepted = submit {
+          waiting.withLock { $0.take() }?.resume(with: Swift.Result { try body() })
+        }
+        if !isAccepted || Task.isCancelled { waiting.withLock { $0.take() }?.resume(throwing: CancellationError()) }
+      }
+    } onCancel: {
+      waiting.withLock { $0.take() }?.resume(throwing: CancellationError())
+    }
+  }
+
   /// Finishes the accepted work and ends the threads. Later calls throw `CancellationError`. Blocks.
   package func shutdown() {
     for thread in close() { thread.join() }

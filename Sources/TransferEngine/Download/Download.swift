@@ -190,7 +190,7 @@ extension Download {
     guard let name = spec.credential else { return }
     do {
       credential = try await root.credentials.fields(of: name, for: source, on: root.files, refused: former)
-    } catch where error.class == .wait {
+    } catch  where error.class == .wait {
       // Nobody knows yet whether there is another.
       return perform(machine.fail(error))
     } catch {}

@@ -35,14 +35,16 @@ package struct StorageRoot: Sendable {
   let buffers = BufferStock()
 
   /// Runs a call on the volume that is mounted at the root when the call gets a thread. Throws ``StorageError`` if no
-  /// volume is mounted, and `CancellationError` after the root was closed.
+  /// volume is mounted or the root does not answer, and `CancellationError` after the root was closed.
   package func withVolume<Result: Sendable>(
     _ body: @escaping @Sendable (Volume) throws -> Result
   ) async throws -> Result {
-    try await files.run { [storage, name] in try body(storage.volume(name)) }
+    guard storage.answers(name) else { throw StorageError.silent(name) }
+    return try await files.run { [storage, name] in try body(storage.volume(name)) }
   }
 
-  /// Runs a call that may read a whole file. Calls `pulse` every 10 seconds until the call gets a thread.
+  /// Runs a call that may read a whole file. Calls `pulse` every 10 seconds until the call gets a thread. Throws
+  /// `CancellationError` if its task is canceled before.
   package func readWhole<Result: Sendable>(
     pulse: @escaping @Sendable () -> Void, _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
@@ -69,7 +71,7 @@ package struct StorageRoot: Sendable {
   ) async throws -> Result {
     let waiting = pulse.map { loop.repeating(every: .seconds(10), $0) }
     defer { waiting?.cancel() }
-    return try await threads.run {
+    return try await threads.runUnlessCanceled {
       waiting?.cancel()
       return try body()
     }

@@ -14,6 +14,7 @@ package final class Storage: Sendable {
   private let policy: ReservePolicy
   private let openFiles: OpenStagingFiles
   private let mounted = Lock<[String: Volume]>([:])
+  private let silent = Lock<Set<String>>([])
 
   /// - Parameter openFiles: How many staging files are open at most, where the file system allows it to close them while
   ///   they are written.
@@ -62,6 +63,14 @@ package final class Storage: Sendable {
       mounted.withLock { $0[name] = nil }
       throw error
     }
+  }
+
+  /// Whether the file system of the root `name` answers, as far as is known. A call on one that does not may never end.
+  package func answers(_ name: String) -> Bool { silent.withLock { !$0.contains(name) } }
+
+  /// Who checks the roots has found out that one answers, or does not.
+  package func answers(_ name: String, _ does: Bool) {
+    silent.withLock { if does { $0.remove(name) } else { $0.insert(name) } }
   }
 
   /// The volume at the root `name`, if it can be written to now.

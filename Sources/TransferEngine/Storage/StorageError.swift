@@ -51,6 +51,10 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
     StorageError(.unknownRoot, "this worker has no storage \(name)")
   }
 
+  package static func silent(_ name: String) -> StorageError {
+    StorageError(.volumeGone, "storage \(name): its file system does not answer")
+  }
+
   package var description: String { message }
 
   /// Whether the staging file cannot be used any more. Then the task continues with a new generation.

@@ -15,11 +15,13 @@ package actor VolumeWatch {
   private let interval: Duration
   /// How long a file system may take to answer.
   private let patience: Duration
-  /// Every so many checks the space is looked at, because that may mean to read a directory.
+  /// After so many checks the space is measured.
   private static let roomEvery = 10
 
   /// Of the storages that can be used now, a few seconds old.
   package private(set) var rooms: [String: StorageSpace] = [:]
+  /// Whose space is being measured.
+  private var measured: Set<String> = []
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -55,34 +57,40 @@ package actor VolumeWatch {
 
   private func watch(_ root: String) async {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
-    defer { thread.abandon() }
+    let ruler = BlockingPool(name: "room-\(root)", threads: 1)
+    defer { for pool in [thread, ruler] { pool.abandon() } }
     var turn = 0
     while !Task.isCancelled {
       // Repeatedly, because a claim that was under way may still start runs on this root.
       let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
-      let measures = turn % Self.roomEvery == 0
-      let look = try? await thread.runAbandonably { [storage] () -> (Result<UniqueID, StorageError>, StorageSpace?) in
-        do throws(StorageError) {
-          let volume = try storage.usable(root)
-          let room = measures ? try? volume.room() : nil
-          return (.success(volume.id), room.map { StorageSpace(free: $0.free, promised: $0.promised, total: $0.total) })
-        } catch {
-          return (.failure(error), nil)
-        }
+      let look = try? await thread.runAbandonably { [storage] () -> Result<UniqueID, StorageError> in
+        do throws(StorageError) { return .success(try storage.usable(root).id) } catch { return .failure(error) }
       }
       patience.cancel()
-      if let (look, room) = look {
+      if let look {
+        storage.answers(root, true)
         note(look, of: root)
-        if let room { rooms[root] = room }
+        let isUsable = (try? look.get()) != nil
+        if isUsable, turn % Self.roomEvery == 0 { loop.task { [self] in await measure(root, on: ruler) } }
         // A storage that comes back is measured at once.
-        turn = (try? look.get()) == nil ? 0 : turn + 1
+        turn = isUsable ? turn + 1 : 0
       }
       try? await loop.sleep(for: interval)
     }
   }
 
+  /// On a thread of its own: it may mean to read a directory, which may take longer than a root that answers.
+  private func measure(_ root: String, on ruler: BlockingPool) async {
+    guard measured.insert(root).inserted else { return }
+    defer { measured.remove(root) }
+    let room = try? await ruler.runAbandonably { [storage] in try storage.volume(root).room() }
+    guard let room, volumes[root] != nil else { return }
+    rooms[root] = StorageSpace(free: room.free, promised: room.promised, total: room.total)
+  }
+
   private func hangs(_ root: String) {
-    let error = StorageError(.volumeGone, "storage \(root): its file system does not answer")
+    let error = StorageError.silent(root)
+    storage.answers(root, false)
     note(.failure(error), of: root)
     loop.task { [onHang] in await onHang(root, error.failure) }
   }

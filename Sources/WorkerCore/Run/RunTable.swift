@@ -147,6 +147,12 @@ package struct RunTable: Sendable {
     return id
   }
 
+  /// The end of the task is written, and what the run has left takes its time: nothing waits for it but its slot.
+  package mutating func leftRest(_ id: ID) {
+    guard let run = runs[id], current[run.claim.spec.id] == id else { return }
+    detach(id, run.claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
+  }
+
   /// The handler has returned, and the end of its task is written if the run still owned it.
   package mutating func returned(_ id: ID) {
     switch runs[id]?.phase {
@@ -196,10 +202,11 @@ package struct RunTable: Sendable {
 
   /// Hands back the tasks that use `root`, because this storage does not answer.
   package mutating func rootHangs(_ root: String, _ failure: TaskFailure) -> [Action] {
-    currentRuns { LaneKey($0.claim.spec).storages.contains(root) }.flatMap { id, run in
-      // At most `concurrency` runs may exist without a slot, so that the number of hanging runs is limited.
-      let holdsSlot = count { $0.detachedHoldsSlot == false } >= concurrency
-      return handBack(id, run, .failed(failure), holdsSlot: holdsSlot)
+    // At most `concurrency` runs may exist without a slot, so that the number of hanging runs is limited.
+    var left = concurrency - count { $0.detachedHoldsSlot == false }
+    return currentRuns { LaneKey($0.claim.spec).storages.contains(root) }.flatMap { id, run in
+      left -= 1
+      return handBack(id, run, .failed(failure), holdsSlot: left < 0)
     }
   }
 

@@ -87,7 +87,11 @@ package actor Runner {
     await settle(id, ledger, outcome)
     // What the handler left running somewhere may still have the ledger.
     ledger.disown()
-    await ledger.finish()
+    if ledger.hasRest {
+      table.leftRest(id)
+      noteIdle()
+      await ledger.finish()
+    }
     table.returned(id)
     works[id]?.hasReturned = true
     forget(id)

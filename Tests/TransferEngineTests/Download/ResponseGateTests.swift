@@ -183,7 +183,8 @@ import Testing
     let chunked = ["content-range": "bytes 0-99/1000", "transfer-encoding": "chunked"]
     #expect(judge(.first(count: 100), 206, chunked) == .unranged)
     #expect(judge(part, 206, good.merging(["transfer-encoding": "chunked"]) { $1 }) == .unranged)
-    #expect(judge(part, 206, good.merging(["transfer-encoding": "chunked", "etag": "other"]) { $1 }) == .changed(.etag))
+    let other = ["transfer-encoding": "chunked", "etag": "other"]
+    #expect(judge(part, 206, good.merging(other) { $1 }) == .changed(.etag))
   }
 
   @Test("a transfer coding other than chunked is refused", arguments: ["identity", "gzip", "gzip, chunked"])
