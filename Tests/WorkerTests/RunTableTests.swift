@@ -302,18 +302,6 @@ import TransferEngine
     #expect(table.isIdle)
   }
 
-  @Test("what a run has left when its end is written keeps its slot, and nobody waits for it")
-  mutating func leftRest() {
-    let run = begin(claim(1))
-    let free = table.free
-    table.leftRest(run)
-    #expect((table.isIdle, table.hasDetached, table.running, table.free) == (true, true, 0, free))
-    // The task may run again meanwhile.
-    let next = begin(claim(1))
-    table.returned(run)
-    #expect((table[run] == nil, table[next]?.phase == .running, table.free) == (true, true, free))
-  }
-
   // MARK: Roots that do not answer
 
   @Test("a root that does not answer gives its tasks back and holds no slot")

@@ -10,13 +10,11 @@ create view unused_lane as
   select t.lane_id
     from (select task_id from run union all select task_id from delayed) p join task t on t.id = p.task_id;
 
--- Switches up to 10,000 empty lanes off, and deletes up to 10,000 unused ones. A claim does not look at the lanes of what
--- no worker has or what has no place, and so does not switch them off when their tasks were withdrawn. Claims do not wait
--- for it. A submit waits only if it uses such a lane again, because looking at a million delayed tasks takes seconds.
-create function tidy_lanes() returns void language plpgsql as $$
+-- Switches up to 10,000 empty lanes off. A claim does not look at the lanes of what no worker has or what has no place, and
+-- so does not switch them off when their tasks were withdrawn. Claims do not wait for it.
+create function rest_lanes() returns void language plpgsql as $$
 declare
-  dry    int[];
-  unused int[];
+  dry int[];
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
     return;
@@ -33,8 +31,19 @@ begin
              for update skip locked) locked;
   update lane l set ready = false
    where id = any(dry) and not exists (select from ready r where r.lane_id = l.id);
+end $$;
+
+-- Deletes up to 10,000 unused lanes. Claims do not wait for it. A submit waits only if it uses such a lane again, because
+-- looking at a million delayed tasks takes seconds.
+create function tidy_lanes() returns void language plpgsql as $$
+declare
+  unused int[];
+begin
+  if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
+    return;
+  end if;
   select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
-  -- As above.
+  -- Locks first, then looks again, as above.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
   if unused is not null then
     select array_agg(id) into unused from unused_lane where id = any(unused);

@@ -38,8 +38,8 @@ struct ReadPosition {
   private mutating func judge(_ offset: Int64, _ logStart: () -> Int64) -> Reception {
     guard let expected, offset != expected else { return .accept }
     if offset > expected {
-      // Also where only a marker is gone, for nothing tells it from a record.
-      if expected < logStart() { return .gap(expected: expected) }
+      // Where there are markers, a single offset without a record is that of one.
+      if !(hasHoles && offset == expected + 1), expected < logStart() { return .gap(expected: expected) }
       if hasHoles { return .accept }
     }
     guard sought == expected else { return .seek(expected) }

@@ -178,6 +178,7 @@ package final class PostgresStore: TaskStore {
 
   package func tidy() async throws {
     try await run(StoreQueries.dropOldInbox())
+    try await run(StoreQueries.restLanes())
     try await run(StoreQueries.tidyLanes())
     try await run(StoreQueries.tidyBuckets())
   }

@@ -10,6 +10,9 @@ struct TaskSnapshot {
   /// The number of the event.
   var event: Int
 
+  /// Whether the task has events behind this one.
+  var isAhead: Bool { task.sequence > event }
+
   /// The bytes of its fields that may be long.
   var bytes: Int { size + (task.output?.count ?? 0) }
 }
@@ -147,14 +150,20 @@ struct RunningSnapshots {
     return (known, missing)
   }
 
-  /// Keeps those with events to come.
+  /// Keeps those with events to come. Where one is not kept that is ahead of its events, the rows of those tell less than
+  /// what was published.
   mutating func keep(_ snapshots: some Sequence<TaskSnapshot>) {
     for snapshot in snapshots {
       let task = snapshot.task
-      guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event,
-        snapshot.bytes <= Self.longest
-      else { continue }
-      if young.count >= Self.limit { (old, young) = (young, [:]) }
+      guard task.state == .running || task.state == .publishing || snapshot.isAhead else { continue }
+      guard snapshot.bytes <= Self.longest else {
+        if snapshot.isAhead { doubtedTo = nil }
+        continue
+      }
+      if young.count >= Self.limit {
+        if old.values.contains(where: \.isAhead) { doubtedTo = nil }
+        (old, young) = (young, [:])
+      }
       young[task.spec.id] = snapshot
     }
   }

@@ -98,6 +98,8 @@ enum StoreQueries {
 
   static let sweep = PostgresStatement("select expired, due, workers from sweep()", writes: true)
 
+  static let restLanes = PostgresStatement("select rest_lanes()", writes: true)
+
   static let tidyLanes = PostgresStatement("select tidy_lanes()", writes: true)
   static let dropOldInbox = PostgresStatement("select drop_old_inbox()", writes: true)
   static let tidyBuckets = PostgresStatement("select tidy_buckets()", writes: true)

@@ -4,10 +4,12 @@ import TaskCore
 /// What the next run of an upload needs to continue.
 package struct UploadCheckpoint: Hashable, Sendable {
   private static let version = 1
+  /// How many generations of the envelope a setback counts for.
+  private static let setback = 8
 
   package var generation = 0
   /// How often the server has lost something that was recorded. What is sent anew then is progress of another generation of
-  /// the envelope: otherwise an upload that is lost time and again would be tried for ever.
+  /// the envelope, and of these there are not many: otherwise an upload that is lost time and again would be tried for ever.
   package var setbacks = 0
   package var identity: UploadIdentity
   package var plan: UploadPlan
@@ -50,7 +52,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
       }
     }
     return Checkpoint(
-      version: Self.version, generation: generation + setbacks, bytesDone: done.count, bytesTotal: identity.size,
+      version: Self.version, generation: generation + Self.setback * setbacks, bytesDone: done.count,
+      bytesTotal: identity.size,
       stage: isPublishing && !plan.publishesAtOnce ? Checkpoint.publishing : nil, payload: payload)
   }
 
@@ -94,13 +97,14 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "checked": checked = try reader.string()
         case "publishing": isPublishing = try reader.bool()
         case "doubted": isDoubted = try reader.bool()
-        case "setbacks": setbacks = try reader.integer(0...max(0, envelope.generation))
+        case "setbacks": setbacks = try reader.integer(0...max(0, envelope.generation / Self.setback))
         default: try reader.skip()
         }
       }
       guard plan.segmentSize > 0 else { throw reader.missing("segmentSize") }
       var checkpoint = UploadCheckpoint(
-        identity: identity, plan: plan, generation: envelope.generation - setbacks, intendedAt: intendedAt)
+        identity: identity, plan: plan, generation: envelope.generation - Self.setback * setbacks,
+        intendedAt: intendedAt)
       checkpoint.setbacks = setbacks
       checkpoint.session = session
       // Checkpoints of an earlier version have only the number of bytes.

@@ -62,12 +62,12 @@ final class UploadRun: @unchecked Sendable {
             code: .sourceChanging, message: "the source keeps changing while it is uploaded", class: .retry)
         } catch is UploadGone {
           reason = TaskFailure.badResponse("it keeps losing the upload", url: target.location)
+          keep(ByteRanges())
           // Something of it may be there still, and nothing would remember it.
           if let session = state?.session { try await abandon(session) }
           state?.session = nil
           // Its beginning has left nothing that is not known.
           state?.intendedAt = 0
-          keep(ByteRanges())
         } catch is UploadIncomplete {
           reason = TaskFailure.badResponse("it keeps losing parts that it has confirmed", url: target.location)
         }
@@ -95,7 +95,7 @@ final class UploadRun: @unchecked Sendable {
   /// Gives an upload up before another one takes its place. One that the server does not let go stays.
   private func abandon(_ session: [UInt8]) async throws {
     do {
-      guard try await target.abort(session: session) else { return }
+      guard try await target.abort(session: session), state?.isPublishing == true else { return }
     } catch let failure as TaskFailure where failure.class == .fail {
       return
     }
@@ -104,7 +104,6 @@ final class UploadRun: @unchecked Sendable {
 
   /// This run has ended the upload, of which all was sent. The next one would take it for one that the server has finished.
   private func forgetSession() async throws {
-    guard let state, state.session != nil, state.isPublishing else { return }
     try await record {
       $0.session = nil
       $0.intendedAt = 0
@@ -191,8 +190,8 @@ final class UploadRun: @unchecked Sendable {
       // The next attempt finds the object, and may not be told the same again.
       try await record { $0.isDoubted = true }
       throw failure
-    } catch let failure as TaskFailure where failure.code == .destinationExists {
-      // The next run begins as if nothing of it were there.
+    } catch let failure as TaskFailure where failure.code == .destinationExists && !order.plan.publishesAtOnce {
+      // The next run looks for what is in the way, and not for this upload.
       try await record { $0.isPublishing = false }
       throw failure
     }

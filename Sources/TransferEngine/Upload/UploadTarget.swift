@@ -41,7 +41,7 @@ package protocol UploadTarget: Sendable {
   func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding
 
   /// An earlier run recorded that it would begin an upload, and ended before it recorded the session: gives up what it
-  /// may have left, as far as it is provably its own.
+  /// may have left, as far as nothing shows that it is another's.
   func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws
 
   /// Whether the server tells a second request with the same version from a new one, where the plan says that a file is

@@ -94,9 +94,6 @@ package final class RunLedger: Sendable {
     rest.withLock { $0 = work }
   }
 
-  /// Whether the run has left work.
-  var hasRest: Bool { rest.withLock { $0 != nil } }
-
   /// The end of the run is written: carries out what it has left.
   package func finish() async {
     await rest.withLock { $0.take() }?()

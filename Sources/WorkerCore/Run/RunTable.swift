@@ -147,12 +147,6 @@ package struct RunTable: Sendable {
     return id
   }
 
-  /// The end of the task is written, and what the run has left takes its time: nothing waits for it but its slot.
-  package mutating func leftRest(_ id: ID) {
-    guard let run = runs[id], current[run.claim.spec.id] == id else { return }
-    detach(id, run.claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
-  }
-
   /// The handler has returned, and the end of its task is written if the run still owned it.
   package mutating func returned(_ id: ID) {
     switch runs[id]?.phase {

@@ -87,11 +87,7 @@ package actor Runner {
     await settle(id, ledger, outcome)
     // What the handler left running somewhere may still have the ledger.
     ledger.disown()
-    if ledger.hasRest {
-      table.leftRest(id)
-      noteIdle()
-      await ledger.finish()
-    }
+    await ledger.finish()
     table.returned(id)
     works[id]?.hasReturned = true
     forget(id)

@@ -42,6 +42,28 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("after what came during an upload was in its way, the next run looks before it sends anything")
+  func cameDuringAnUpload() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { [store = harness.store] request in
+        if request.operation == .completeUpload { store.put("films/film.mp4", bytes: [1, 2, 3]) }
+        return []
+      }
+      let (spec, ledger) = (Self.spec { _ in }, UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.code == .destinationExists)
+      let sent = harness.store.exchanges(.uploadPart).count
+      #expect(sent > 0 && harness.store.uploads.isEmpty)
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.failure?.code == .destinationExists)
+      #expect(harness.store.exchanges(.uploadPart).count == sent)
+      harness.store.script { _ in [] }
+      harness.store.delete("films/film.mp4")
+      #expect(await harness.run(spec, from: ledger.last).failure == nil)
+      Self.expectThere(harness)
+    }
+  }
+
   @Test("what came while a store refused conditions is kept", arguments: [small, size])
   func cameWhileRefused(size: Int) async throws {
     try await UploadHarness.run { harness in

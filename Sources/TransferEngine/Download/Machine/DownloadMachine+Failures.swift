@@ -19,9 +19,7 @@ extension DownloadMachine {
       // While others are answered, one that is not was one too many. Otherwise the reason may be another.
       let answered = requests.answered
       let isSurplus = running.sawOthers || answered > 0
-      let mayBeStale =
-        Self.staleCodes.contains(failure.code) && running.place.url != source
-        || hasCredential && failure.code == .http(401)
+      let mayBeStale = Self.staleCodes.contains(failure.code) && running.place.url != source
       if !running.isAccepted, isSurplus, !mayBeStale {
         server.governor.refused(answered: answered)
       } else {

@@ -135,13 +135,19 @@ extension S3Target {
     return object
   }
 
+  /// The object, if an earlier request of this task has made it of this version.
+  private func ownObject(_ ending: Ending) async throws -> UploadedObject? {
+    guard var there = try await own(ending.upload, isInDoubt: ending.isInDoubt),
+      try await proves(&there, ending.upload, crc32c: ending.crc32c)
+    else { return nil }
+    return there
+  }
+
   /// What follows from a refusal: the object, if it is there nevertheless; nil where the end is to be tried again.
   private func refused(_ error: S3Error, _ ending: inout Ending) async throws -> UploadedObject? {
     if Self.isUntold(error.status) || error.status < 300 { ending.isInDoubt = true }
     // Its answer may have been lost, and this one is about what it did.
-    if var there = try await own(ending.upload, isInDoubt: ending.isInDoubt),
-      try await proves(&there, ending.upload, crc32c: ending.crc32c)
-    {
+    if let there = try await patiently({ [ending] in try await ownObject(ending) }) {
       // An earlier upload of this version was joined late: this one is left.
       if error.status == 412 { _ = try? await abort(session: Session(uploadID: ending.uploadID).json) }
       return there
@@ -150,7 +156,7 @@ extension S3Target {
     if let confirmed = ending.confirmed, error.losesUpload || error.status == 412 { return Self.unseen(confirmed) }
     switch error.status {
     case 412:
-      switch try await head() {
+      switch try await patiently(head) {
       // Of another version, which the run before has seen, or which came late.
       case .found(let former)
       where former.owner?.task == ending.upload.task && former.etag != ending.upload.replaces:
