@@ -75,6 +75,27 @@ import Testing
     }
   }
 
+  @Test("a document that was ahead of its event is followed by no older one, however long it is", arguments: [1, 5000])
+  func aheadDocuments(length: Int) async throws {
+    try await withStore(.postgres) { fixture in
+      let worker = try await fixture.worker()
+      _ = try await fixture.store.pendingEvents(limit: 1)
+      var spec = TaskSpec.noop()
+      spec.labels["x"] = String(repeating: "x", count: length)
+      try await fixture.submit(spec)
+      // From here on nothing is doubted but the row of the submit.
+      fixture.store.doubtEvents()
+      _ = try await fixture.store.pendingEvents(limit: 1)
+      let claim = try #require(try await fixture.store.claim(worker, limit: 1).first)
+      try await fixture.settle(claim, .success)
+      for _ in 1...3 {
+        let pending = try await fixture.store.pendingEvents(limit: 1)
+        #expect(pending.tasks[spec.id]?.state == .succeeded && pending.tasks[spec.id]?.sequence == 3)
+        try await fixture.store.discardEvents(pending.wholeRows)
+      }
+    }
+  }
+
   @Test("only one worker at a time leads the relay", arguments: StoreKind.allCases)
   func oneWorkerLeads(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -85,8 +85,7 @@ extension JSONSchema {
     .must("maxAttempts", integer("", 1...)), .must("worker", id.orNull), .must("epoch", integer("", 0...)),
     .must(
       "generation",
-      integer("Counts the versions of the source, and by eights how often a server lost something of its upload.", 0...)
-    ),
+      integer("Counts the versions of the source, and by eights how often an upload lost recorded bytes.", 0...)),
     .must("sequence", integer("The number of its last event.", 0...)),
     .must("createdAt", time), .must("startedAt", time.orNull), .must("finishedAt", time.orNull),
     .must("runAt", time.orNull), .must("digest", .object([.may("sha256", text())]).orNull), .must("output", .any),

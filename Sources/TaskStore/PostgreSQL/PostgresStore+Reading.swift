@@ -64,6 +64,7 @@ extension PostgresStore {
       pending.tasks = known.mapValues(\.task)
       let gone = Set(ids).subtracting(known.keys)
       pending.cut(to: most) { known[$0]?.bytes ?? (gone.contains($0) ? 0 : nil) }
+      if !ids.isEmpty { snapshots.withLock { $0.note(pending.tasks, read: ids, with: pending.batches) } }
       if !gone.isEmpty { pending.removed = try await specs(ofRemoved: gone, in: rows) }
       return pending
     }

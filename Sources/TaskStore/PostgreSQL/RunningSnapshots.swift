@@ -10,9 +10,6 @@ struct TaskSnapshot {
   /// The number of the event.
   var event: Int
 
-  /// Whether the task has events behind this one.
-  var isAhead: Bool { task.sequence > event }
-
   /// The bytes of its fields that may be long.
   var bytes: Int { size + (task.output?.count ?? 0) }
 }
@@ -110,6 +107,8 @@ struct RunningSnapshots {
   /// The last row of those that may have been published already, by this process or another; nil if it is not known yet.
   /// What such a row tells of a task may be older than what was published, and so the task is read.
   var doubtedTo: Int64?
+  /// The numbers of the last events of tasks that were published as they were after these, with earlier events.
+  private var ahead: [UniqueID: Int] = [:]
   /// Two ages: when the younger is full, it becomes the older one.
   private var young: [UniqueID: TaskSnapshot] = [:]
   private var old: [UniqueID: TaskSnapshot] = [:]
@@ -125,10 +124,12 @@ struct RunningSnapshots {
     known.reserveCapacity(rows.reduce(0) { $0 + $1.batch.events.count })
     for row in rows {
       for ((id, event), detail) in zip(row.batch.events, row.details) {
+        let isBehind = !ahead.isEmpty && ahead[id].map { event < $0 } ?? false
+        if !isBehind, !ahead.isEmpty { ahead[id] = nil }
         if let place = places[id] {
           missing[place].event = event
         } else if let next = row.snapshot(
-          after: known[id] ?? take(id), event, detail, isDoubted: row.batch.row <= doubtedTo ?? .max)
+          after: known[id] ?? take(id), event, detail, isDoubted: isBehind || row.batch.row <= doubtedTo ?? .max)
         {
           known[id] = next
         } else {
@@ -150,22 +151,27 @@ struct RunningSnapshots {
     return (known, missing)
   }
 
-  /// Keeps those with events to come. Where one is not kept that is ahead of its events, the rows of those tell less than
-  /// what was published.
+  /// Keeps those with events to come.
   mutating func keep(_ snapshots: some Sequence<TaskSnapshot>) {
     for snapshot in snapshots {
       let task = snapshot.task
-      guard task.state == .running || task.state == .publishing || snapshot.isAhead else { continue }
-      guard snapshot.bytes <= Self.longest else {
-        if snapshot.isAhead { doubtedTo = nil }
-        continue
-      }
-      if young.count >= Self.limit {
-        if old.values.contains(where: \.isAhead) { doubtedTo = nil }
-        (old, young) = (young, [:])
-      }
+      guard task.state == .running || task.state == .publishing || task.sequence > snapshot.event,
+        snapshot.bytes <= Self.longest
+      else { continue }
+      if young.count >= Self.limit { (old, young) = (young, [:]) }
       young[task.spec.id] = snapshot
     }
+  }
+
+  /// Notes which of the tasks that were read are ahead of the events that are published with them.
+  mutating func note(_ tasks: [UniqueID: TaskDocument], read ids: [UniqueID], with batches: [OutboxBatch]) {
+    var last = Dictionary(uniqueKeysWithValues: ids.map { ($0, 0) })
+    for (id, event) in batches.lazy.flatMap(\.events) where last[id] != nil { last[id] = event }
+    for (id, event) in last where event > 0 {
+      if let sequence = tasks[id]?.sequence, sequence > event { ahead[id] = sequence }
+    }
+    guard ahead.count > 4 * Self.limit else { return }
+    (ahead, doubtedTo) = ([:], nil)
   }
 
   private mutating func take(_ id: UniqueID) -> TaskSnapshot? {

@@ -8,7 +8,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
   private static let setback = 8
 
   package var generation = 0
-  /// How often the server has lost something that was recorded. What is sent anew then is progress of another generation of
+  /// How often something that was recorded had to be sent anew. What is sent anew then is progress of another generation of
   /// the envelope, and of these there are not many: otherwise an upload that is lost time and again would be tried for ever.
   package var setbacks = 0
   package var identity: UploadIdentity

@@ -168,15 +168,15 @@ extension S3Target {
         return nil
       case .found, .forbidden: break
       }
-      try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)
-      throw try await occupied(ending.upload)
+      try await patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
+      throw try await patiently { [ending] in try await occupied(ending.upload) }
     case 404 where error.code == "NoSuchKey" && ending.upload.replaces != nil:
       // The object that was to be replaced is gone: the place is free.
       ending.upload.replaces = nil
       ending.failure = UploadGone()
       return nil
     case _ where error.losesUpload:
-      try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt)
+      try await patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
       throw UploadGone()
     case 400 where error.code == "InvalidPart": throw UploadIncomplete()
     default: break
