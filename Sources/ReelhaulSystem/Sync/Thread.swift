@@ -1,7 +1,7 @@
 import CReelhaulSystem
 import Glibc
 
-/// A named POSIX thread. It receives no signals that are sent to the process.
+/// A named POSIX thread.
 package final class Thread: Sendable {
   private final class Start: Sendable {
     let name: String

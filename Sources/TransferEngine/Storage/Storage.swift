@@ -69,8 +69,8 @@ package final class Storage: Sendable {
   package func answers(_ name: String) -> Bool { silent.withLock { !$0.contains(name) } }
 
   /// Who checks the roots has found out that one answers, or does not.
-  package func answers(_ name: String, _ does: Bool) {
-    silent.withLock { if does { $0.remove(name) } else { $0.insert(name) } }
+  package func note(_ name: String, answers: Bool) {
+    silent.withLock { if answers { $0.remove(name) } else { $0.insert(name) } }
   }
 
   /// The volume at the root `name`, if it can be written to now.

@@ -68,7 +68,7 @@ package actor VolumeWatch {
       }
       patience.cancel()
       if let look {
-        storage.answers(root, true)
+        storage.note(root, answers: true)
         note(look, of: root)
         let isUsable = (try? look.get()) != nil
         if isUsable, turn % Self.roomEvery == 0 { loop.task { [self] in await measure(root, on: ruler) } }
@@ -90,7 +90,7 @@ package actor VolumeWatch {
 
   private func hangs(_ root: String) {
     let error = StorageError.silent(root)
-    storage.answers(root, false)
+    storage.note(root, answers: false)
     note(.failure(error), of: root)
     loop.task { [onHang] in await onHang(root, error.failure) }
   }
