@@ -117,17 +117,16 @@ begin
        and not exists (select from removed_task r where r.id = u.id offset 0)
      order by u.id  -- two batches with the same new tasks wait in one order
         on conflict do nothing
-    returning id, state, lane_id, pos, not_before, spec),
+    returning id, state, lane_id, pos, not_before, spec,
+              state = 'queued' and (not_before is null or not_before <= now()) is_ready),
   now_ready as (
     insert into ready (lane_id, pos, task_id, epoch, attempt, sequence)
-    select lane_id, pos, id, 0, 0, 1 from new
-     where state = 'queued' and (not_before is null or not_before <= now())),
+    select lane_id, pos, id, 0, 0, 1 from new where is_ready),
   later as (
     insert into delayed (task_id, run_at)
     select id, not_before from new where state = 'queued' and not_before > now())
   select coalesce(array_agg(id), '{}'),
-         array_agg(case when state = 'queued' and (not_before is null or not_before <= now()) then spec end),
-         array_agg(distinct lane_id) filter (where state = 'queued' and (not_before is null or not_before <= now()))
+         array_agg(case when is_ready then spec end), array_agg(distinct lane_id) filter (where is_ready)
     into added, plain, used from new;
   perform note_lanes(used);
 

@@ -10,13 +10,17 @@ create view unused_lane as
   select t.lane_id
     from (select task_id from run union all select task_id from delayed) p join task t on t.id = p.task_id;
 
+create function tidy_key() returns bigint language sql stable as $$
+  select hashtextextended('reelhaul.tidy.' || current_schema(), 0)
+$$;
+
 -- Switches up to 10,000 empty lanes off. A claim does not look at the lanes of what no worker has or what has no place, and
 -- so does not switch them off when their tasks were withdrawn. Claims do not wait for it.
 create function rest_lanes() returns void language plpgsql as $$
 declare
   dry int[];
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
+  if not pg_try_advisory_xact_lock(tidy_key()) then
     return;
   end if;
   -- A database that was restored from another cluster may have had higher transaction ids: what is new would be below
@@ -39,7 +43,7 @@ create function tidy_lanes() returns void language plpgsql as $$
 declare
   unused int[];
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.tidy.' || current_schema(), 0)) then
+  if not pg_try_advisory_xact_lock(tidy_key()) then
     return;
   end if;
   select array_agg(id) into unused from (select id from unused_lane limit 10000) u;

@@ -124,8 +124,11 @@ struct RunningSnapshots {
     known.reserveCapacity(rows.reduce(0) { $0 + $1.batch.events.count })
     for row in rows {
       for ((id, event), detail) in zip(row.batch.events, row.details) {
-        let isBehind = !ahead.isEmpty && ahead[id].map { event < $0 } ?? false
-        if !isBehind, !ahead.isEmpty { ahead[id] = nil }
+        var isBehind = false
+        if let last = ahead[id] {
+          isBehind = event < last
+          if !isBehind { ahead[id] = nil }
+        }
         if let place = places[id] {
           missing[place].event = event
         } else if let next = row.snapshot(

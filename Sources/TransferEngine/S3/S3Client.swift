@@ -180,8 +180,7 @@ final class S3Client: Sendable {
     return place.flatMap { CurlURL($0)?.server } ?? bucket
   }
 
-  /// Waits before the next of several tries.
-  func pause(_ duration: Duration) async throws { try await root.loop.sleep(for: duration) }
+  var loop: EventLoop { root.loop }
 
   /// The bucket among those of all stores, and whether AWS's own service has it.
   func store() async throws -> (name: String, isAWS: Bool) {

@@ -18,8 +18,6 @@ final class RemoteSource: OpenedSource {
 
   /// The longest file that is held.
   static let longestHeld: Int64 = 64 << 20
-  /// How many failures in a row the check of the whole source outlasts.
-  private static let mostFailures = 5
   /// The first request asks for so many bytes: a file that is not longer needs no other.
   private static let firstRange: Int64 = 64 << 10
 
@@ -123,28 +121,16 @@ final class RemoteSource: OpenedSource {
     var sha256 = DigestState(.sha256)
     var md5 = DigestState(.md5)
     var offset: Int64 = 0
-    var failures = 0
     while offset < identity.size {
-      let end = min(identity.size, offset + 4 << 20)
-      let bytes: ArraySlice<UInt8>
-      do {
-        bytes = try await read(offset..<end)
-      } catch let failure as TaskFailure where failure.class == .retry && failures < Self.mostFailures {
-        // The next run would begin at the first byte.
-        failures += 1
-        let asked = failure.retryAfter ?? 0
-        guard asked <= UploadQueue.longestPause else { throw failure }
-        try await server.pause(max(.seconds(asked), .milliseconds(100 << failures)))
-        guard goesOn(offset) else { throw CancellationError() }
-        continue
-      }
-      failures = 0
+      // The next run would begin at the first byte.
+      let range = offset..<min(identity.size, offset + 4 << 20)
+      let bytes = try await server.loop.patiently(while: { goesOn(range.lowerBound) }, { try await read(range) })
       bytes.withUnsafeBytes {
         sha256.update($0)
         if expect.md5 != nil { md5.update($0) }
         see($0)
       }
-      offset = end
+      offset = range.upperBound
       guard goesOn(offset) else { throw CancellationError() }
     }
     let digests = FileDigests(sha256: sha256.finish(), md5: expect.md5 == nil ? nil : md5.finish())
@@ -196,7 +182,7 @@ private final class SourceServer: Sendable {
   var s3: S3Object? { state.withLock { $0.s3 } }
   var head: CurlHead { state.withLock { $0.head } }
 
-  func pause(_ time: Duration) async throws { try await lane.loop.sleep(for: time) }
+  var loop: EventLoop { lane.loop }
 
   /// Throws ``UploadSourceChanged`` if a part of a version is asked for, and the source has another one.
   func get(_ asked: ResponseGate.Asked) async throws -> Bytes {

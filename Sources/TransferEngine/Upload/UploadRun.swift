@@ -102,7 +102,7 @@ final class UploadRun: @unchecked Sendable {
     try await forgetSession()
   }
 
-  /// This run has ended the upload, of which all was sent. The next one would take it for one that the server has finished.
+  /// This run has ended the upload. If all of it was sent, the next one would take it for one that the server has finished.
   private func forgetSession() async throws {
     try await record {
       $0.session = nil

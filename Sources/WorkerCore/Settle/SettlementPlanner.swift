@@ -6,7 +6,7 @@ import TaskStore
 ///
 /// If an attempt makes progress and then fails, the count of attempts starts again, because a long file over a bad
 /// connection must not run out of attempts. A failure that is not the task's fault does not count. Every attempt fails
-/// for good, counts, or adds bytes to one of at most ``versions`` generations, so no task is tried for ever.
+/// for good, counts, or adds bytes to one of at most ``generations`` generations, so no task is tried for ever.
 package struct SettlementPlanner: Sendable {
   /// What is known about a run at its end.
   package struct Run: Sendable {

@@ -36,10 +36,12 @@ extension DownloadMachine {
     switch running.answer {
     case .accepted where running.isRetired, nil where running.isRetired: return send()
     case .accepted(let count):
-      // The credential is accepted. It may expire, too.
-      if received >= 1 << 16 { tally.hasReadCredential = false }
-      // Bytes that are fetched again after a failure are no progress.
-      if received >= 1 << 16, case .ranges(let ranges) = work, ranges.version.isResumable { tally.retries.reset() }
+      if received >= 1 << 16 {
+        // The credential is accepted. It may expire, too.
+        tally.hasReadCredential = false
+        // Bytes that are fetched again after a failure are no progress.
+        if case .ranges(let ranges) = work, ranges.version.isResumable { tally.retries.reset() }
+      }
       if running.isWhole(count, received: received, interruption) {
         if received >= limits.firstChunk || milliseconds >= 250 {
           server.requestRate = received * 1000 / max(1, milliseconds)

@@ -38,7 +38,7 @@ extension S3Target {
     let plain = completion(uploadID, receipts, hasChecksums: false)
     let call = hasChecksums ? completion(uploadID, receipts, hasChecksums: true, whole: whole) : plain
     for number in 1...Self.finishes {
-      if number > 1 { try await client.pause(ending.pause) }
+      if number > 1 { try await client.loop.sleep(for: ending.pause) }
       ending.pause = Self.finishPause
       do {
         ending.confirmed = try await confirmed(call, plain: hasChecksums ? plain : nil, whole, ending.upload)
@@ -50,7 +50,7 @@ extension S3Target {
         ending.isInDoubt = true
         ending.failure = failure
       }
-      if let object = try await patiently({ [ending] in try await seen(ending) }) { return object }
+      if let object = try await client.loop.patiently({ [ending] in try await seen(ending) }) { return object }
     }
     if let confirmed = ending.confirmed { return Self.unseen(confirmed) }
     throw ending.failure
@@ -147,7 +147,7 @@ extension S3Target {
   private func refused(_ error: S3Error, _ ending: inout Ending) async throws -> UploadedObject? {
     if Self.isUntold(error.status) || error.status < 300 { ending.isInDoubt = true }
     // Its answer may have been lost, and this one is about what it did.
-    if let there = try await patiently({ [ending] in try await ownObject(ending) }) {
+    if let there = try await client.loop.patiently({ [ending] in try await ownObject(ending) }) {
       // An earlier upload of this version was joined late: this one is left.
       if error.status == 412 { _ = try? await abort(session: Session(uploadID: ending.uploadID).json) }
       return there
@@ -156,7 +156,7 @@ extension S3Target {
     if let confirmed = ending.confirmed, error.losesUpload || error.status == 412 { return Self.unseen(confirmed) }
     switch error.status {
     case 412:
-      switch try await patiently(head) {
+      switch try await client.loop.patiently(head) {
       // Of another version, which the run before has seen, or which came late.
       case .found(let former)
       where former.owner?.task == ending.upload.task && former.etag != ending.upload.replaces:
@@ -168,15 +168,15 @@ extension S3Target {
         return nil
       case .found, .forbidden: break
       }
-      try await patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
-      throw try await patiently { [ending] in try await occupied(ending.upload) }
+      try await client.loop.patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
+      throw try await client.loop.patiently { [ending] in try await occupied(ending.upload) }
     case 404 where error.code == "NoSuchKey" && ending.upload.replaces != nil:
       // The object that was to be replaced is gone: the place is free.
       ending.upload.replaces = nil
       ending.failure = UploadGone()
       return nil
     case _ where error.losesUpload:
-      try await patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
+      try await client.loop.patiently { [ending] in try await checkDoubt(ending.upload, isInDoubt: ending.isInDoubt) }
       throw UploadGone()
     case 400 where error.code == "InvalidPart": throw UploadIncomplete()
     default: break

@@ -27,8 +27,6 @@ struct S3Target: UploadTarget {
   private static let mostParts: Int64 = 10_000
   /// How often an upload is given up of which the store still lists parts.
   private static let aborts = 3
-  /// How often something is asked or read in a row while an upload is open.
-  private static let looks = 5
   /// Bytes; stores have up to some 200.
   private static let longestID = 4096
   private static let parallel = 16
@@ -96,7 +94,7 @@ struct S3Target: UploadTarget {
       while true {
         while running < upload.firstParallel, let part = rest.next() {
           running += 1
-          group.addTask { try await patiently { try await receipt(of: part, in: upload, session) } }
+          group.addTask { try await client.loop.patiently { try await receipt(of: part, in: upload, session) } }
         }
         guard let receipt = try await group.next() else { return }
         running -= 1
@@ -271,7 +269,7 @@ struct S3Target: UploadTarget {
     let session = try Session(session)
     var object: UploadedObject
     if let uploadID = session.uploadID {
-      try await patiently { try await checkDestination(upload, beforeJoining: true) }
+      try await client.loop.patiently { try await checkDestination(upload, beforeJoining: true) }
       object = try await complete(upload, uploadID, session, receipts)
     } else {
       object = try await made(upload, session, receipts)
@@ -323,7 +321,7 @@ struct S3Target: UploadTarget {
     guard let uploadID = try Session(session).uploadID else { return false }
     var hasEnded = false
     for number in 0..<Self.aborts {
-      if number > 0 { try await client.pause(.seconds(1)) }
+      if number > 0 { try await client.loop.sleep(for: .seconds(1)) }
       do {
         _ = try await client.send(S3Client.Call(method: .delete, key: key, query: ["uploadId": uploadID]))
       } catch let error as S3Error {
@@ -335,20 +333,6 @@ struct S3Target: UploadTarget {
       guard let left = try? await parts(of: uploadID), !left.isEmpty else { return true }
     }
     return false
-  }
-
-  /// Asks or reads once more after a failure that may pass: the next attempt would compare all parts first.
-  func patiently<Value: Sendable>(_ look: () async throws -> Value) async throws -> Value {
-    for number in 1..<Self.looks {
-      do {
-        return try await look()
-      } catch let failure as TaskFailure where failure.class == .retry && failure.code != .digestMismatch {
-        let asked = failure.retryAfter ?? 0
-        guard asked <= UploadQueue.longestPause else { throw failure }
-        try await client.pause(max(.seconds(asked), .milliseconds(100 << number)))
-      }
-    }
-    return try await look()
   }
 
   // MARK: Requests
