@@ -32,20 +32,23 @@ extension ControlAPI {
   private func act(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
     let action = try Self.action(call)
-    let shown = try await shownTask(call.path["id"] ?? "", for: call.principal)
-    let task = shown.task.spec.id
+    let named = call.path["id"] ?? ""
+    guard let task = UniqueID(named) else { throw HTTPError(400, "\"\(named.prefix(100))\" is no task id") }
     let key = try IdempotencyKeys.key(of: call.request)
     // Another action, or one with another body, is another command.
     let id = key.map { key in
       let body = String(decoding: call.request.body, as: UTF8.self)
       return IdempotencyKeys.id("\(key) \(action.name) \(task) \(body)", of: call.principal)
     }
-    // Of a request that is sent again, the first one may be what has changed the task.
     let tags = call.request.headers["if-match"]
-    if !EntityTag.matches(tags, sequence: shown.task.sequence) {
-      guard let id, EntityTag.isPlausible(tags), try await outcomes.value(id) != nil else {
+    do {
+      let shown = try await shownTask(named, for: call.principal)
+      guard EntityTag.matches(tags, sequence: shown.task.sequence) else {
         throw HTTPError(412, "the task has changed since: read it again")
       }
+    } catch let error as HTTPError where [404, 412].contains(error.status) {
+      // Of a request that is sent again, the first one may be what has changed or removed the task.
+      guard let id, tags == nil || EntityTag.isPlausible(tags), try await outcomes.value(id) != nil else { throw error }
     }
     let command = Command.Control(id: id ?? .make(), taskID: task, action: action, actor: call.principal.actor)
     try await deliver(.control(command), isRepeatable: id != nil)

@@ -116,6 +116,7 @@ extension ControlAPI {
   ) async throws -> HTTPResponse {
     try await readiness.checkBeforeChange()
     try await change(store)
+    await snapshots.forget(["queues", "hosts"])
     let use = try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     return HTTPResponse(type: Self.json, JSONWriter.write { use.write(to: &$0) })
   }

@@ -308,7 +308,7 @@ extension ControlAPI {
           // Of lines with one id, the first that is the task has made it.
           lines[place].outcome = isOther || !known.insert(spec.id).inserted ? "duplicate" : "applied"
         case .submit(let spec):
-          if removed.contains(spec.id) { lines[place].command = .failure(Refusal(Self.wasRemoved(spec.id))) }
+          if removed[spec.id] != nil { lines[place].command = .failure(Refusal(Self.wasRemoved(spec.id))) }
         case .control(let control):
           switch outcomes[control.id] {
           case nil: break

@@ -27,8 +27,8 @@ package struct ControlAPI: HTTPHandler {
   let snapshots = Snapshots()
   let readiness: Readiness
   let shown: Batches<UniqueID, ShownTask>
-  /// The ids of removed tasks.
-  let removed: Batches<UniqueID, UniqueID>
+  /// The ids of removed tasks, and whether they had succeeded.
+  let removed: Batches<UniqueID, Bool>
   let outcomes: Batches<UniqueID, AppliedCommand>
   let authenticator: Authenticator
   let compressor = Compressor()
@@ -62,7 +62,7 @@ package struct ControlAPI: HTTPHandler {
     description = OpenAPI(routes: Self.routes, version: version, prefix: settings.prefix).encoded()
     authenticator = Authenticator(store, wrongTokens: settings.wrongTokens)
     shown = Batches { [store] in try await ShownTask.read($0, from: store) }
-    removed = Batches { [store] in Dictionary(try await store.removed(among: $0).map { ($0, $0) }) { $1 } }
+    removed = Batches { [store] in try await store.removed(among: $0) }
     outcomes = Batches { [store] in try await store.outcomes(of: $0) }
     rates = settings.requestsPerSecond.map {
       Lock(RateLimit(every: .seconds(1) / max(1, $0), burst: max(1, 2 * $0)))

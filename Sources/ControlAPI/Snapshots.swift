@@ -45,6 +45,11 @@ actor Snapshots {
     return try await bytes.value
   }
 
+  /// What was read of these has changed.
+  func forget(_ names: Set<String>) {
+    entries = entries.filter { !names.contains($0.key.name) }
+  }
+
   /// It was read, or it could not be.
   private func ended(_ key: Key, at time: BootInstant?) {
     if let time { entries[key]?.at = time } else { entries[key] = nil }

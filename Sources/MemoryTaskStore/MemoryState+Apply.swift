@@ -28,6 +28,9 @@ extension MemoryState {
   private mutating func carryOut(_ control: Command.Control) -> CommandOutcome {
     let id = control.taskID
     guard let before = tasks[id] else { return .refused(code: "unknown_task", reason: "there is no task \(id)") }
+    if case .prioritize(before.spec.priority) = control.action, !before.machine.state.isFinal {
+      return .applied  // It keeps its place in its line.
+    }
     actor = control.actor
     defer { actor = nil }
     do throws(IllegalTransition) {

@@ -121,7 +121,11 @@ extension MemoryState {
       end(id, .failed(retryIn: nil), TaskFailure(code: .lostRepeatedly, message: message, class: .fail))
     } else if losses > most - 4 {
       let byte = UInt8(truncatingIfNeeded: id.low >> (8 * (4 + min(losses - most, 0))))
-      end(id, .released(delay: .milliseconds(125) * Int(byte)), nil)
+      let message = "its worker ended, or lost contact, before the run recorded a checkpoint"
+      let waits = byte > 0 && task.machine.intent == nil
+      end(
+        id, .released(delay: .milliseconds(125) * Int(byte)),
+        waits ? TaskFailure(code: .workerLost, message: message, class: .wait) : nil)
     } else {
       end(id, .leaseExpired, nil)
     }

@@ -83,6 +83,7 @@ struct MemoryState {
     if let task = tasks[id], task.machine.state == .canceled {
       leaveToCleanUp(task, files: false)
       tasks[id]?.checkpoint = nil
+      tasks[id]?.error = nil
     }
     return actions
   }

@@ -164,8 +164,8 @@ package final class MemoryStore: TaskStore {
     transaction { state in state.tasks[id]?.checkpoint }
   }
 
-  package func removed(among ids: [UniqueID]) async throws -> Set<UniqueID> {
-    transaction { state in Set(ids.filter { state.removed[$0] != nil }) }
+  package func removed(among ids: [UniqueID]) async throws -> [UniqueID: Bool] {
+    transaction { state in ids.reduce(into: [:]) { $0[$1] = state.removed[$1] } }
   }
 
   package func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> {

@@ -149,8 +149,7 @@ extension FleetClient {
   public func cancel(_ id: UUID) async throws { try await act(id, "cancel") }
   /// Lets a failed or canceled task run again.
   public func retry(_ id: UUID) async throws { try await act(id, "retry") }
-  /// Forgets a task. `files`: also deletes the file that it made in a storage. If an answer was lost, the repetition may
-  /// throw ``FleetError/Code/notFound``: the task is gone.
+  /// Forgets a task. `files`: also deletes the file that it made in a storage.
   public func remove(_ id: UUID, files: Bool = false) async throws {
     try await act(id, "remove", ["files": .bool(files)])
   }

@@ -13,7 +13,7 @@ package enum WaitReason {
     var reasons: [UniqueID: String] = [:]
     let blocked = tasks.filter { $0.state == .blocked }
     if !blocked.isEmpty {
-      let states = try await store.states(of: Array(Set(blocked.flatMap(\.spec.after))))
+      let states = try await store.states(ofPredecessors: Array(Set(blocked.flatMap(\.spec.after))))
       for task in blocked { reasons[task.spec.id] = predecessors(of: task, states: states) }
     }
     let queued = tasks.filter { $0.state == .queued }

@@ -104,9 +104,9 @@ package protocol TaskReader: Sendable {
   func checkpoint(of id: UniqueID) async throws -> Checkpoint?
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
-  /// Which of these ids are those of removed tasks, for as long as the store remembers them: a submit with such an id
-  /// changes nothing.
-  func removed(among ids: [UniqueID]) async throws -> Set<UniqueID>
+  /// Which of these ids are those of removed tasks, for as long as the store remembers them, and whether each had
+  /// succeeded. A submit with such an id changes nothing.
+  func removed(among ids: [UniqueID]) async throws -> [UniqueID: Bool]
   /// Which of these ids may be derived from that of a task that is not over, as those of a handler's transfers are.
   func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID>
   /// Up to `limit` ids of tasks that end like this, in falling order. Looks at every task's id.
@@ -114,6 +114,17 @@ package protocol TaskReader: Sendable {
   /// A page of the tasks that fit, in their order. It looks at a bounded number of tasks, so it may have fewer than asked
   /// for although there are more: see ``TaskPage/searchedTo``.
   func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument>
+}
+
+extension TaskReader {
+  /// Like ``states(of:)``; a removed task that had succeeded keeps nothing waiting, and is `succeeded`.
+  package func states(ofPredecessors ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
+    var states = try await states(of: ids)
+    for (id, hadSucceeded) in try await removed(among: ids.filter { states[$0] == nil }) where hadSucceeded {
+      states[id] = .succeeded
+    }
+    return states
+  }
 }
 
 /// Reads the state of the whole fleet.

@@ -41,11 +41,15 @@ struct Reelhaul {
   private static func run(_ words: [String], environment: [String: String]) async -> ExitCode {
     do {
       try checkEncoding()
-      let settings = try SettingsLoader.load(words, environment: environment)
+      let file = Result { try SettingsLoader.load(words, environment: environment) }
+      let settings = (try? file.get()) ?? Settings(environment: environment)
       switch try CommandParser(Program.spec, settings: settings).parse(words) {
       case .version: Output.standard.line("\(Program.spec.name) \(Program.version)")
       case .help(let command, let path): help(command, path, environment)
-      case .run(let arguments): return try await Program.run(Context(arguments, environment: environment))
+      case .run(let arguments):
+        // Completions read no settings, and each start of a shell asks for them.
+        if arguments.path != [Subcommand.completions.spec.name] { _ = try file.get() }
+        return try await Program.run(Context(arguments, environment: environment))
       }
       return .done
     } catch {

@@ -111,6 +111,11 @@ import Testing
       #expect(cancel.status == 412 && cancel.body.contains("precondition_failed"))
       #expect(await bench.ask("GET", "/v1/tasks/\(id)", "", ["If-None-Match": tag]).status == 200)
       #expect(bench.sent.withLock { $0.count } == 2)
+      let key = ["Idempotency-Key": "remove"]
+      let remove = await bench.ask("POST", "/v1/tasks/\(id)/actions/remove?wait=applied", "{}", key)
+      let repeated = await bench.ask("POST", "/v1/tasks/\(id)/actions/remove?wait=applied", "{}", key)
+      #expect(remove.status == 200 && repeated.status == 200 && repeated.body == remove.body)
+      #expect(await bench.ask("POST", "/v1/tasks/\(id)/actions/remove", "{}", ["Idempotency-Key": "b"]).status == 404)
     }
   }
 

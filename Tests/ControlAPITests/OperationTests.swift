@@ -92,6 +92,27 @@ import Testing
     }
   }
 
+  @Test("tasks keep their order in the queue, also if the operation began in an earlier version") func order()
+    async throws
+  {
+    try await APIBench.run { bench in
+      var ids: [UniqueID] = []
+      for _ in 0..<20 { ids += try await submit(1, bench) }
+      for action in ["pause", "resume"] {
+        let operation = try await begin(#"{"action": "\#(action)", "filter": {}}"#, bench)
+        #expect(try await finish(operation, driver(bench), bench).progress.applied == 20)
+      }
+      func controlled() -> [UniqueID] {
+        bench.sent.withLock { $0 }.compactMap { if case .control(let its) = $0 { its.taskID } else { nil } }
+      }
+      #expect(controlled() == ids + ids)
+      let before = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      _ = try await bench.pool.query(PostgresStatement("update operation set filter = '{}' where id = '\(before)'"))
+      #expect(try await finish(before, driver(bench), bench).progress.applied == 20)
+      #expect(controlled() == ids + ids + ids.reversed())
+    }
+  }
+
   @Test("a dry run tells how many and which, and sends nothing") func dryRun() async throws {
     try await APIBench.run { bench in
       let ids = try await submit(12, queue: "archive", bench)
@@ -110,7 +131,7 @@ import Testing
         "POST", "/v1/operations?dry_run=true", #"{"action": "cancel", "filter": {"before": "\#(told)"}}"#)
       #expect(same.body.hasPrefix(#"{"count":15,"#), "what was submitted later stays out")
       #expect(bench.sent.withLock { $0.count } == sent)
-      let kept = try await bench.store.operations(limit: 10)
+      let kept = try await bench.store.operations(limit: 10, within: nil)
       #expect(kept.isEmpty)
     }
   }
@@ -427,7 +448,7 @@ import Testing
       let other = #"{"action": "pause", "filter": {}}"#
       let reused = await bench.ask("POST", "/v1/operations", other, ["Idempotency-Key": "k"])
       #expect(reused.status == 422 && reused.body.contains(#""code":"idempotency_key_reused""#), "\(reused)")
-      let kept = try await bench.store.operations(limit: 10)
+      let kept = try await bench.store.operations(limit: 10, within: nil)
       #expect(kept.count == 1)
     }
   }
@@ -453,7 +474,7 @@ import Testing
         let answer = await bench.ask(method, target, body)
         #expect(answer.status == status, "\(method) \(target) \(body): \(answer)")
       }
-      let kept = try await bench.store.operations(limit: 10)
+      let kept = try await bench.store.operations(limit: 10, within: nil)
       #expect(kept.isEmpty)
     }
   }

@@ -126,7 +126,7 @@ import Testing
     #expect(try await fleet.store.history(of: ids[0]).last?.actor?.hasPrefix("cli:") == true)
     let listed = try await fleet.run(["operations"])
     #expect(listed.status == .exited(0) && listed.output.contains("queue archive  done"), "\(listed.output)")
-    let operation = try #require(try await fleet.store.operations(limit: 1).first)
+    let operation = try #require(try await fleet.store.operations(limit: 1, within: nil).first)
     let late = try await fleet.run(["operations", "cancel", String("\(operation.id)".suffix(8))])
     #expect(late.status == .exited(1) && late.output.contains("it is done"), "\(late.output)")
     let begun = try await fleet.store.createOperation(

@@ -200,6 +200,28 @@ import Testing
     #expect(await fleet.wait() == .exited(0))
   }
 
+  /// It may be the directory below a disk that is not mounted.
+  @Test("up does not mark a root again that has lost its mark, and migrate does if it is said to be a new volume")
+  func lostMark() async throws {
+    let directory = try TemporaryDirectory(prefix: "reelhaul-up")
+    chmod(directory.path, 0o755)
+    let up = try await start(directory)
+    let delete = ["delete", "storage://default/a.mp4", "--wait"]
+    #expect(try await run(directory, delete).0 == .exited(0))
+    up.kill(SIGINT)
+    #expect(await up.wait() == .exited(0))
+    let mark = "\(directory.path)/data/storage/default/.reelhaul"
+    #expect(rename(mark, "\(directory.path)/mark") == 0)
+    let next = try await start(directory)
+    let log = String(decoding: try TestFleet.contents("\(directory.path)/up.log"), as: UTF8.self)
+    #expect(log.contains("has no mark, but tasks have used this storage") && access(mark, F_OK) != 0, "\(log)")
+    #expect(try await run(directory, ["migrate"]).0 == .exited(1))
+    #expect(try await run(directory, ["migrate", "--new-volume", "default"]).0 == .exited(0))
+    #expect(try await run(directory, delete).0 == .exited(0))
+    next.kill(SIGINT)
+    #expect(await next.wait() == .exited(0))
+  }
+
   @Test("up runs and stops in order even if the reader of its output is gone")
   func aLostReaderEndsNoFleet() async throws {
     let directory = try TemporaryDirectory(prefix: "reelhaul-up")

@@ -201,7 +201,10 @@ import TransferEngine
             : .succeeded(sha256: nil, bytes: 1))
       })
     let last = task(5, after: [failed.id, queued.id, succeeded.id, absent])
-    _ = try await store.apply([.submit(queued), .submit(last)])
+    _ = try await store.apply([
+      .submit(queued), .submit(last),
+      .control(Command.Control(id: .random(), taskID: succeeded.id, action: .remove(files: false))),
+    ])
     let blocked = try #require(try await store.task(last.id))
     #expect(blocked.state == .blocked)
     let report = try await TaskReport.of([blocked], in: store)[0]

@@ -93,6 +93,40 @@ import Testing
     origin.close()
   }
 
+  @Test("a second file at one destination replaces the first of the run only if it may, and is never taken for it")
+  func sameDestination() async throws {
+    let origin = try OriginServer()
+    for name in ["a", "b"] { origin.serve("/\(name)", OriginFile(seed: name == "a" ? 1 : 2, size: 1000)) }
+    let (a, b) = (origin.url("/a"), origin.url("/b"))
+    try await withScript { context -> [String] in
+      func refused(_ body: () async throws -> Void) async -> Bool {
+        do { try await body() } catch { return (error as? TaskError)?.code == "destination_exists" }
+        return false
+      }
+      let place = "storage://default/same"
+      let first = try await context.transfer.download(a, to: place)
+      let again = try await context.transfer.download(a, to: place)
+      let scratch = try await context.scratch()
+      func publish() async throws {
+        close(open("\(scratch)/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0o644))
+        _ = try await context.transfer.publish("\(scratch)/f", to: "storage://default/own")
+      }
+      var answers = [first.sha256 == again.sha256]
+      answers.append(await refused { _ = try await context.transfer.download(b, to: place) })
+      try await publish()
+      answers.append(await refused { try await publish() })
+      var options = TaskTransfer.Options()
+      options.ifExists = .replace
+      let replaced = try await context.transfer.download(b, to: place, options)
+      answers.append(replaced.sha256 != first.sha256)
+      return answers.map { "\($0)" }
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output == ["true", "true", "true", "true"], "\(run)")
+    }
+    origin.close()
+  }
+
   @Test("only a file of the scratch directory can be published, by whichever path beneath it")
   func publishedPaths() async throws {
     try await withScript { context -> [String] in

@@ -83,6 +83,38 @@ import Testing
     }
   }
 
+  @Test(
+    "a task that gets the priority that it has keeps its place, and nothing happens to it",
+    arguments: StoreKind.allCases)
+  func thePresentPriority(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let specs = (0..<3).map { _ in TaskSpec.noop() }
+      for spec in specs { try await fixture.submit(spec) }
+      #expect(try await fixture.control(.prioritize(specs[0].priority), specs[0].id) == .applied)
+      let claims = try await fixture.store.claim(fixture.worker(), limit: 3)
+      #expect(claims.map(\.spec.id) == specs.map(\.id))
+      #expect(try await fixture.control(.prioritize(specs[0].priority), specs[0].id) == .applied)
+      #expect(try await fixture.events(specs[0].id) == [.submitted, .started])
+      #expect(try await fixture.settle(claims[0], .succeeded(sha256: nil, bytes: 1)))
+      let late = try await fixture.control(.prioritize(specs[0].priority), specs[0].id)
+      #expect(late.isRefused(code: "illegal_transition"))
+    }
+  }
+
+  @Test("a canceled task has no error, also if it waited after a failure", arguments: StoreKind.allCases)
+  func aCanceledTaskHasNoError(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let spec = TaskSpec.noop()
+      try await fixture.submit(spec)
+      let claim = try #require(try await fixture.store.claim(fixture.worker(), limit: 1).first)
+      let failure = TaskFailure(code: .http(503), message: "busy", class: .retry)
+      #expect(try await fixture.settle(claim, .failed(failure, retryIn: .seconds(60))))
+      #expect(try await fixture.store.task(spec.id)?.error == failure)
+      #expect(try await fixture.control(.cancel, spec.id) == .applied)
+      #expect(try await fixture.store.task(spec.id)?.error == nil)
+    }
+  }
+
   @Test("the commands of a batch are applied in order", arguments: StoreKind.allCases)
   func aBatchKeepsItsOrder(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -114,8 +146,8 @@ import Testing
       #expect(try await fixture.store.claim(try await fixture.worker(), limit: 1).isEmpty)
       let other = TaskSpec.noop()
       try await fixture.submit(other)
-      #expect(try await fixture.store.removed(among: [other.id, spec.id, .random()]) == [spec.id])
-      #expect(try await fixture.store.removed(among: []) == [])
+      #expect(try await fixture.store.removed(among: [other.id, spec.id, .random()]) == [spec.id: false])
+      #expect(try await fixture.store.removed(among: []) == [:])
     }
   }
 

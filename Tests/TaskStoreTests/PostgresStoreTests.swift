@@ -57,7 +57,7 @@ import Testing
         #expect(held.map { UniqueID(high: $0.high, low: $0.low) } == [ours])
       }
       #expect(try await store.takeOperations(driver, seconds: 15, limit: 8, only: newer[0]).isEmpty)
-      #expect(try await store.operations(limit: 10).map(\.id) == [ours])
+      #expect(try await store.operations(limit: 10, within: nil).map(\.id) == [ours])
       await #expect(throws: StoreError.self) { try await store.operation(newer[0]) }
     }
   }

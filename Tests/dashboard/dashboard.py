@@ -819,6 +819,56 @@ def dead_letters_behind_many_that_were_dropped_are_found(s):
     page.context.close()
 
 
+def dead_letter(offset, **more):
+    return {
+        "id": f"0-{offset}", "at": f"2026-01-01T00:00:00.{offset:06}Z", "topic": "reelhaul.commands", "partition": 0,
+        "offset": offset, "code": "malformed_json", "reason": "no JSON", "taskId": None, "text": "x", "bytes": 1,
+        "isCut": False, **more,
+    }  # fmt: skip
+
+
+@check
+def more_new_dead_letters_than_a_page_has_hide_none(s):
+    pages = {"": ([dead_letter(9)], "0-9"), "0-9": ([dead_letter(8)], "0-8")}
+    page = s.browser.page()
+
+    def answer(route):
+        cursor = (re.search("cursor=(.*)", route.request.url) or [None, ""])[1]
+        letters, next = pages[cursor]
+        route.fulfill(json={"deadLetters": letters, "hasMore": next is not None, "next": next})
+
+    page.route("**/v1/dead-letters?*", answer)
+    page.goto(f"{s.base}?view=dead-letters")
+    page.get_by_role("button", name="Read older ones").click()
+    expect(page.locator(".groups li")).to_have_count(2)
+    pages.update({"0-30": ([dead_letter(20)], "0-20"), "0-20": pages[""], "": ([dead_letter(30)], "0-30")})
+    for count in range(1, 5):
+        expect(page.locator(".groups li")).to_have_count(count)
+        page.get_by_role("button", name="Read older ones").click()
+    page.context.close()
+
+
+@check
+def a_long_dead_letter_is_replayed_whole(s):
+    letter, sent = dead_letter(7, text="beg", isCut=True), []
+    page = s.browser.page()
+    page.route("**/v1/dead-letters?*", lambda route: route.fulfill(json={"deadLetters": [letter], "hasMore": False, "next": None}))
+    page.route("**/v1/dead-letters/0-7", lambda route: route.fulfill(json=dead_letter(7, text="beginning and end")))
+
+    def replay(route):
+        sent.append(route.request.post_data)
+        route.fulfill(status=202, json={})
+
+    page.route("**/v1/dead-letters/0-7/actions/replay", replay)
+    page.goto(f"{s.base}?view=dead-letters")
+    page.get_by_role("button", name="Replay…").click()
+    expect(page.get_by_label("The command")).to_have_value("beginning and end")
+    page.get_by_role("button", name="Replay", exact=True).click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert sent == ["{}"], sent
+    page.context.close()
+
+
 @check
 def an_empty_list_gets_its_first_task(s):
     for query in ("", "&sort=createdAt"):

@@ -89,7 +89,7 @@ function queues(view) {
   draw();
 
   async function weight(one) {
-    const value = await ask(`Weight of ${one.queue}`, h("input", { type: "number", min: "0.01", step: "any", required: true, autofocus: true, value: one.weight ?? 1 }), "Set", "A queue of weight 2 gets twice the share of one of weight 1");
+    const value = await ask(`Weight of ${one.queue}`, h("input", { type: "number", min: "0.001", step: "any", required: true, autofocus: true, value: one.weight ?? 1 }), "Set", "A queue of weight 2 gets twice the share of one of weight 1");
     if (value !== null) change(() => put(`v1/queues/${encodeURIComponent(one.queue)}`, { weight: Number(value) }), "The weight is set.", again);
   }
 

@@ -38,6 +38,8 @@ function deadLetters(view) {
     const known = new Map((letters ?? []).map((one) => [one.id, one]));
     // After more pages were read, only the first is read again.
     const first = new Set(page.deadLetters.map((one) => one.id)), last = page.deadLetters.at(-1);
+    // More came than a page has: what lies between was not read, so the older ones are read anew.
+    if (last && !page.deadLetters.some((one) => known.get(one.id)?.at === one.at)) isLonger = false;
     const rest = isLonger && page.hasMore ? (letters ?? []).filter((one) => !first.has(one.id) && (!last || one.at <= last.at)) : [];
     // A topic that was made anew has other letters in the same places.
     letters = [...page.deadLetters.map((one) => known.get(one.id)?.at === one.at ? known.get(one.id) : one), ...rest];
@@ -72,7 +74,11 @@ function deadLetters(view) {
     draw();
   }
 
-  function replay(one) {
+  async function replay(one) {
+    // A list has only the beginning of long ones.
+    if (one.isCut) {
+      try { one = await get(`v1/dead-letters/${encodeURIComponent(one.id)}`); } catch (error) { told(error); return; }
+    }
     const area = h("textarea", { rows: "10", spellcheck: "false", value: one.isCut ? "" : one.text ?? "" });
     const words = h("p", { class: "is-error", role: "alert" });
     dialog("Replay a dead letter", (node) => [
@@ -84,21 +90,25 @@ function deadLetters(view) {
           const isSame = area.value === (one.text ?? "") || !area.value.trim();
           await post(`v1/dead-letters/${encodeURIComponent(one.id)}/actions/replay`, isSame ? "{}" : area.value);
           toast("Replayed.");
-          letters = letters.filter((other) => other !== one);
+          gone(one);
           node.close();
-          again();
         } catch (error) { words.textContent = error.message; }
       } }, "Replay")),
     ], { wide: true });
+  }
+
+  function gone(one) {
+    letters = letters.filter((other) => other.id !== one.id);
+    draw();
+    again({ anew: true });
   }
 
   async function drop(one) {
     if (!await confirm("Drop this dead letter?", h("p", {}, "It is no longer listed. The record stays in its topic for as long as Kafka keeps it."), "Drop it", { isBad: true })) return;
     try {
       await post(`v1/dead-letters/${encodeURIComponent(one.id)}/actions/drop`);
-      letters = letters.filter((other) => other !== one);
+      gone(one);
       toast("Dropped.");
-      draw();
     } catch (error) { told(error); }
   }
 }

@@ -163,6 +163,10 @@ declare
   names   text[];
   mosts   int[];
 begin
+  if not exists (select from worker where not dead and host_names <> '{}')
+     and not exists (select from bucket where learned_limit is not null) then
+    return;  -- as mostly: all workers ask, and together twice a second
+  end if;
   for turn in 1..2 loop  -- without the gate, and again with it
     select array_agg(b.id), array_agg(b.name), array_agg(l.most) into changed, names, mosts
       from learned_limits() l

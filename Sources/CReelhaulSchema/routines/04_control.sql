@@ -189,6 +189,10 @@ begin
     else
       select * into r from run where task_id = t.id;
       running := found;
+      if command.action = 'prioritize' and command.priority = t.priority and t.finished_at is null then
+        return next;  -- it keeps its place in its line
+        continue;
+      end if;
       if not running and t.state = 'queued'
          and (command.action in ('pause', 'cancel', 'remove')
               or command.action = 'prioritize' and not exists (select from delayed where task_id = t.id))
@@ -228,7 +232,10 @@ begin
         perform release_tasks(array[t.id], 'resumed', command.actor);
       elsif command.action = 'cancel' and t.state in ('blocked', 'queued', 'paused') then
         perform leave_to_clean_up(array[t.id], false);
-        update task set state = 'canceled', finished_at = now(), sequence = sequence + 1 where id = t.id;
+        update task
+           set state = 'canceled', finished_at = now(), sequence = sequence + 1,
+               error_code = null, error_message = null, error_class = null, error_retry_after = null
+         where id = t.id;
         perform publish_unusual('canceled', array[t.id], array[t.sequence + 1], command.actor);
       elsif command.action = 'retry' and t.state in ('failed', 'canceled') then
         update task

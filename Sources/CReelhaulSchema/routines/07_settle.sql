@@ -1,8 +1,8 @@
 -- Ends the runs in these rows of `run`. The caller has locked the rows in the order of their tasks. All arrays have one
--- element per run. `outcomes` are succeeded, failed (`delays` null: for good), progressed (failed, but attempts are
--- counted from 0 again), released, and lost with its worker. If a task has not succeeded, its intent decides what
--- becomes of it. Released and lost runs do not count as attempts. The buckets are locked last, because no other
--- transaction can claim or settle while they are locked.
+-- element per run; if all runs are lost, those after `outcomes` may be null. `outcomes` are succeeded, failed (`delays`
+-- null: for good), progressed (failed, but attempts are counted from 0 again), released, and lost with its worker. If a
+-- task has not succeeded, its intent decides what becomes of it. Released and lost runs do not count as attempts. The
+-- buckets are locked last, because no other transaction can claim or settle while they are locked.
 --
 -- A task may be what kills its workers. So the fifth run in a row that is lost before its first checkpoint fails the
 -- task; of a kind that is built in the twentieth, because its first checkpoint may come late, and it runs nobody's code
@@ -52,7 +52,8 @@ begin
                 else 'released' end verdict,
            case when e.outcome in ('released', 'lost') and not e.given_up then e.attempt - 1
                 when e.outcome = 'progressed' then 0 else e.attempt end counted,
-           coalesce(e.delay, interval '0') > interval '0' waits
+           coalesce(e.delay, interval '0') > interval '0' waits,
+           e.outcome = 'lost' and not e.given_up and e.what is null and e.delay > interval '0' waits_after_loss
       from ended e),
   changed as (
     update task t
@@ -74,10 +75,14 @@ begin
            sha256 = case d.verdict when 'succeeded' then d.digest end,
            output = case d.verdict when 'succeeded' then d.output end,
            error_code = case when d.given_up then 'lost_repeatedly'
+                          when d.waits_after_loss then 'worker_lost'
                           when d.verdict not in ('succeeded', 'canceled') then d.code end,
            error_message = case when d.given_up then d.most || ' workers in a row ended, or lost contact, before the run recorded a checkpoint'
+                             when d.waits_after_loss then 'its worker ended, or lost contact, before the run recorded a checkpoint'
                              when d.verdict not in ('succeeded', 'canceled') then d.message end,
-           error_class = case when d.given_up then 'fail' when d.verdict not in ('succeeded', 'canceled') then d.class end,
+           error_class = case when d.given_up then 'fail'
+                           when d.waits_after_loss then 'wait'
+                           when d.verdict not in ('succeeded', 'canceled') then d.class end,
            error_retry_after = case when d.verdict not in ('succeeded', 'canceled') then d.retry_after end
       from decided d
      where t.id = any(array[d.task_id])

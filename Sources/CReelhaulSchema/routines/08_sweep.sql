@@ -148,10 +148,7 @@ begin
   expired := coalesce(cardinality(lost), 0);
   if expired > 0 then
     perform end_runs(
-      tuples, lost, array_fill('lost'::text, array[expired]), array_fill(null::interval, array[expired]),
-      array_fill(null::bytea, array[expired]), array_fill(null::bigint, array[expired]),
-      array_fill(null::json, array[expired]), array_fill(null::text, array[expired]), array_fill(null::text, array[expired]),
-      array_fill(null::text, array[expired]), array_fill(null::int, array[expired]));
+      tuples, lost, array_fill('lost'::text, array[expired]), null, null, null, null, null, null, null, null);
   else
     perform wake_lanes();
   end if;

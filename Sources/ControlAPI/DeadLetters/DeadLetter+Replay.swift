@@ -18,7 +18,12 @@ extension DeadLetter {
     let time = origin.timestamp < 0 ? "" : "\(origin.timestamp) "
     let place = Array("reelhaul replay \(origin.topic) \(origin.partition) \(origin.offset) \(time)".utf8)
     let id = UniqueID(derivedFrom: place + value + [0] + bytes)
-    switch try CommandDecoder.decode(bytes, makeID: { commandID ?? id }) {
+    // Whoever corrects a command can correct a misspelt field, too.
+    let command =
+      body == nil
+      ? try CommandDecoder.decode(bytes, makeID: { commandID ?? id })
+      : try CommandDecoder.decode(line: bytes, makeID: { commandID ?? id })
+    switch command {
     case .submit(let spec): return .submit(spec)
     case .control(var control):
       control.id = id

@@ -70,7 +70,7 @@ extension ControlAPI {
 
   /// `{"operations": […]}`, of those that the principal could have begun.
   func operations(for principal: Principal) async throws -> [UInt8] {
-    let operations = try await store.operations(limit: Self.newest).filter { $0.isVisible(to: principal) }
+    let operations = try await store.operations(limit: Self.newest, within: principal.queues)
     return JSONWriter.write(capacity: 4096) { json in
       json.object { json in
         json.name("operations")

@@ -132,8 +132,7 @@ package struct OperationDriver: Sendable {
   private func find(_ operation: TaskOperation, limit: Int) async throws -> OperationStep {
     switch operation.selection {
     case .filter:
-      let walk = try await store.walk(
-        operation.reach, before: operation.progress.position ?? operation.start, limit: limit)
+      let walk = try await store.walk(operation.reach, after: operation.progress.position, limit: limit)
       var step = OperationPlanner.note(walk.tasks, for: operation.action)
       step.position = walk.next
       step.isAtEnd = walk.next == nil
@@ -178,16 +177,16 @@ package struct OperationPreview: Sendable {
       preview.add(try await store.find(ids, before: operation.createdAt, queues: operation.queues), operation)
     case .filter:
       let deadline = BootInstant.now + time
-      var position: TaskCursor? = operation.start
-      while let next = position {
-        let walk = try await store.walk(operation.reach, before: next, limit: 2000)
+      var filter = operation.reach
+      // The newest ones are its examples.
+      filter.order = .newestFirst
+      var position: TaskCursor?
+      repeat {
+        let walk = try await store.walk(filter, after: position, limit: 2000)
         preview.add(walk.tasks, operation)
         position = walk.next
-        if position != nil, preview.count >= most || deadline < .now {
-          preview.isAtLeast = true
-          break
-        }
-      }
+        preview.isAtLeast = position != nil && (preview.count >= most || deadline < .now)
+      } while position != nil && !preview.isAtLeast
     }
     return preview
   }
@@ -208,14 +207,12 @@ extension TaskOperation {
       id: UniqueID(derivedFrom: "reelhaul operation \(id) \(task)"), taskID: task, action: action, actor: actor)
   }
 
-  /// Where its walk begins: before all tasks that are as young as itself.
-  package var start: TaskCursor { TaskCursor(createdAt: createdAt, id: UniqueID(high: 0, low: 0)) }
-
-  /// Its filter, less what it may not or cannot touch.
+  /// Its filter, less what it may not or cannot touch: no task that is as young as itself, for one.
   var reach: OperationFilter {
     guard case .filter(var filter) = selection else { return OperationFilter() }
     filter.states = OperationPlanner.states(filter, for: action)
     filter.queues = reachableQueues
+    filter.before = min(filter.before ?? createdAt, createdAt)
     return filter
   }
 }

@@ -37,7 +37,7 @@ package final class LocalFleet: Sendable {
     layout.removeEnvironmentFile()
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
-    let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": "1"]
+    let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": ""]
     let settings = [options.workerSettings, own].reduce(environment) { settings, next in
       settings.merging(next) { $1 }
     }

@@ -21,6 +21,7 @@ struct PostgresCluster: Sendable {
     _ directory: String, authentication: EmbeddedPostgres.Authentication
   ) async throws -> PostgresCluster {
     let user = try ServiceUser.forPostgres()
+    try user?.checkOwns("\(directory)/data")
     try makeDirectory(directory, for: user)
     if let user, let obstacle = user.obstacle(on: "\(directory)/data") {
       throw EmbeddedPostgresError(

@@ -25,6 +25,15 @@ package struct ServiceUser: Sendable, Equatable {
     gid = entry.pw_gid
   }
 
+  /// Throws if another user's PostgreSQL has made the directory: this one could not read it.
+  func checkOwns(_ path: String) throws(EmbeddedPostgresError) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_uid != uid else { return }
+    let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "\(status.st_uid)"
+    throw EmbeddedPostgresError(
+      "\(path) belongs to the user \(owner), and as root PostgreSQL runs as the user \(name): start it as \(owner)")
+  }
+
   /// The first directory above `path` that the user cannot pass through.
   func obstacle(on path: String) -> String? {
     var place = ""

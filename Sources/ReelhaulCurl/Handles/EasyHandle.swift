@@ -74,7 +74,10 @@ final class EasyHandle {
     try check(
       rh_easy_set_receiver(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
         let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        return EasyHandle.of(context).transfer?.receive(line: line) == true ? line.count : 0
+        let easy = EasyHandle.of(context)
+        guard let transfer = easy.transfer, transfer.receive(line: line) else { return 0 }
+        if !transfer.isUnanswered, easy.unsupplied > 0 { easy.keepsConnection(false) }
+        return line.count
       })
     try check(
       rh_easy_set_receiver(raw, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
@@ -209,7 +212,10 @@ final class EasyHandle {
         switch easy.transfer?.supply(buffer) {
         case .bytes(let count):
           easy.unsupplied -= Int64(count)
-          if easy.unsupplied <= 0 { easy.setPatience() }
+          if easy.unsupplied <= 0 {
+            easy.setPatience()
+            easy.keepsConnection(true)
+          }
           return count
         case .pause:
           easy.watchSpeed(false)
@@ -226,6 +232,12 @@ final class EasyHandle {
         easy.setPatience()
         return CURL_SEEKFUNC_OK
       })
+  }
+
+  /// After an answer that came while the body waited for `100 Continue`, libcurl (7.88) sends no more of it, and would keep
+  /// the connection: the server could take the next request for the rest of the body.
+  private func keepsConnection(_ keeps: Bool) {
+    rh_easy_set_long(raw, CURLOPT_FORBID_REUSE, keeps ? 0 : 1)
   }
 
   private func setHeaders(_ fields: [(name: String, value: String)]) throws(CurlError) {

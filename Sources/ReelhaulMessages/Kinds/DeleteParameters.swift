@@ -27,7 +27,11 @@ package struct DeleteParameters: Hashable, Sendable {
       throw InvalidTask("source", "a recursive delete of s3:// needs a key that ends with \"/\"")
     case .web where isRecursive, .tus where isRecursive:
       throw InvalidTask("parameters.recursive", "only storage:// and s3:// have anything below a URL")
-    default: break
+    case .s3, .web, .tus:
+      guard spec.expect.hasDigest else { break }
+      let field = spec.expect.sha256 != nil ? "expect.sha256" : "expect.md5"
+      throw InvalidTask(field, "a digest can only be compared below storage://, of another server only the size")
+    case .storage, nil: break
     }
   }
 

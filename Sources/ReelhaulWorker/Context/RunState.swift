@@ -25,6 +25,8 @@ package final class RunState: Sendable {
   private let stage: Lock<String?>
   /// The transfers that are under way, by the ids of their staging files, which two cannot share.
   private let transfers = Lock<Set<UniqueID>>([])
+  /// What this run has put at destinations, by the ids of their transfers: the source of a download, or nothing.
+  private let arrived = Lock<[UniqueID: String?]>([:])
   let scratchDirectory: ScratchDirectory
   /// Lets one checkpoint be recorded at a time, so that an older payload never overwrites a newer one.
   private let recording = AsyncGate()
@@ -92,13 +94,24 @@ package final class RunState: Sendable {
     payload.withLock { $0.transfers[name] }
   }
 
-  /// Runs `body` as the only transfer with this id. Throws a permanent ``TaskError`` if there is one.
-  func transfer<Result>(_ id: UniqueID, to name: String, _ body: () async throws -> Result) async throws -> Result {
+  /// Runs `body` as the only transfer with this id. Throws a permanent ``TaskError`` if there is one, or if this run has
+  /// put a file there that is not of `source` and that nothing may replace: its mark would be taken for that of an earlier
+  /// run.
+  func transfer<Result>(
+    _ id: UniqueID, from source: String? = nil, to name: String, ifExists: IfExists,
+    _ body: () async throws -> Result
+  ) async throws -> Result {
     guard transfers.withLock({ $0.insert(id).inserted }) else {
       throw TaskError.permanent("a transfer to \"\(name)\" is under way in this run", code: "transfer_twice")
     }
     defer { transfers.withLock { _ = $0.remove(id) } }
-    return try await body()
+    if ifExists == .fail, let former = arrived.withLock({ $0[id] }), former == nil || former != source {
+      throw TaskError.permanent(
+        "this run has put another file at \"\(name)\"", code: TaskFailure.Code.destinationExists.rawValue)
+    }
+    let result = try await body()
+    arrived.withLock { $0[id] = .some(source) }
+    return result
   }
 
   /// Throws a permanent ``TaskError`` if the value cannot be written as JSON: no attempt would succeed.

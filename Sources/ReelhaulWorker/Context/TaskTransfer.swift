@@ -89,21 +89,24 @@ public struct TaskTransfer: Sendable {
         "\(destination) is not on the volume of the scratch directory: name it as the task's destination",
         code: TaskFailure.Code.destinationInvalid.rawValue)
     }
-    let mark = StagingName(task: Self.id(of: destination, in: run), epoch: run.ledger.epoch, generation: 0)
-    do {
-      let bytes = try await root.withVolume { [run] volume in
+    let id = Self.id(of: destination, in: run)
+    let mark = StagingName(task: id, epoch: run.ledger.epoch, generation: 0)
+    return try await run.transfer(id, to: destination, ifExists: ifExists) {
+      do {
+        let bytes = try await root.withVolume { [run] volume in
+          guard run.ledger.mayWrite else { throw OwnershipLostError() }
+          return try volume.publish(
+            parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark,
+            // A pause or a drain does not take back what is as good as done.
+            while: { run.ledger.mayWrite && run.ledger.stopReason != .intent(.cancel) }
+          ).bytes
+        }
+        return File(location: destination, bytes: bytes, sha256: nil)
+      } catch let error as StorageError {
         guard run.ledger.mayWrite else { throw OwnershipLostError() }
-        return try volume.publish(
-          parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark,
-          // A pause or a drain does not take back what is as good as done.
-          while: { run.ledger.mayWrite && run.ledger.stopReason != .intent(.cancel) }
-        ).bytes
+        guard run.ledger.stopReason != .intent(.cancel) else { throw CancellationError() }
+        throw TaskError(error.failure)
       }
-      return File(location: destination, bytes: bytes, sha256: nil)
-    } catch let error as StorageError {
-      guard run.ledger.mayWrite else { throw OwnershipLostError() }
-      guard run.ledger.stopReason != .intent(.cancel) else { throw CancellationError() }
-      throw TaskError(error.failure)
     }
   }
 
@@ -153,7 +156,7 @@ public struct TaskTransfer: Sendable {
     } catch {
       throw TaskError.permanent("the transfer: \(error)", code: TaskFailure.Code.sourceInvalid.rawValue)
     }
-    return try await run.transfer(spec.id, to: name) {
+    return try await run.transfer(spec.id, from: source, to: name, ifExists: options.ifExists) {
       try await download(spec, to: place, named: name, options, roots)
     }
   }

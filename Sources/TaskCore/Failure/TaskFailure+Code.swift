@@ -137,6 +137,8 @@ extension TaskFailure.Code {
   public static let outputTooLong = Self(rawValue: "output_too_long")
   /// Worker after worker ended, or lost contact, before the run recorded a checkpoint: the task may be the cause.
   public static let lostRepeatedly = Self(rawValue: "lost_repeatedly")
+  /// The worker ended, or lost contact, and the task waits before it runs again.
+  public static let workerLost = Self(rawValue: "worker_lost")
   /// The attempt took longer than the policy of its kind allows.
   public static let runTimedOut = Self(rawValue: "run_timed_out")
   /// The run made no progress for too long.

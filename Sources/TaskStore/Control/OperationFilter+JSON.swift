@@ -6,9 +6,11 @@ extension OperationFilter {
   /// The most values of one field.
   private static let most = 1000
 
-  /// Writes the fields that are given, by their names in the HTTP API.
-  package func write(to json: inout JSONWriter) {
+  /// Writes the fields that are given, by their names in the HTTP API; with `isStored`, also the order, which programs do
+  /// not see.
+  package func write(to json: inout JSONWriter, isStored: Bool = false) {
     json.object { json in
+      if isStored { json.member("sort", order.rawValue) }
       if !states.isEmpty { json.member("state", states.map(\.rawValue)) }
       if !queues.isEmpty { json.member("queue", queues) }
       if !kinds.isEmpty { json.member("kind", kinds.map(\.rawValue)) }
@@ -21,12 +23,15 @@ extension OperationFilter {
     }
   }
 
-  package init(from reader: inout JSONReader) throws(DecodingFailure) {
+  package init(from reader: inout JSONReader, isStored: Bool = false) throws(DecodingFailure) {
     self.init()
     var filter = OperationFilter()
-    try reader.object(known: ["state", "queue", "kind", "host", "code", "label", "text", "after", "before"]) {
-      reader, name throws(DecodingFailure) in
+    // Earlier versions stored none, and began with the newest task.
+    if isStored { filter.order = .newestFirst }
+    let known = ["state", "queue", "kind", "host", "code", "label", "text", "after", "before"]
+    try reader.object(known: isStored ? known + ["sort"] : known) { reader, name throws(DecodingFailure) in
       switch name {
+      case "sort" where isStored: filter.order = try reader.choice()
       case "state": filter.states = try Self.list(&reader) { reader throws(DecodingFailure) in try reader.choice() }
       case "queue": filter.queues = try Self.list(&reader, Self.string)
       case "kind": filter.kinds = try Self.list(&reader, Self.string).map(TaskKind.init(rawValue:))

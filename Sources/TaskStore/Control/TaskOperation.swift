@@ -61,7 +61,7 @@ package struct TaskOperation: Hashable, Sendable {
 
 /// How far an operation is.
 package struct OperationProgress: Hashable, Sendable {
-  /// The last task that was looked at, from the newest to the oldest; nil before the first.
+  /// The last task that was looked at, in the order of the filter; nil before the first.
   package var position: TaskCursor?
   /// Of given ids: how many were looked at.
   package var lookedAt = 0
@@ -97,6 +97,8 @@ package struct OperationFilter: Hashable, Sendable {
   /// Created then or later.
   package var after: Timestamp?
   package var before: Timestamp?
+  /// The order in which its tasks get their commands, and so that of their places in their lines.
+  package var order = TaskOrder.oldestFirst
 
   package init() {}
 }
@@ -166,8 +168,8 @@ package protocol OperationStore: Sendable {
   /// The time that an operation would have if it were created now.
   func operationTime() async throws -> Timestamp
   func operation(_ id: UniqueID) async throws -> TaskOperation?
-  /// The newest ones.
-  func operations(limit: Int) async throws -> [TaskOperation]
+  /// The newest ones; with `queues`, only those that may touch no other queue.
+  func operations(limit: Int, within queues: Set<String>?) async throws -> [TaskOperation]
   /// No further command is sent. Changes nothing if it has ended. Returns nil if there is no such operation.
   func cancelOperation(_ id: UniqueID) async throws -> TaskOperation?
 
@@ -175,8 +177,8 @@ package protocol OperationStore: Sendable {
   func takeOperations(
     _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
   ) async throws -> [TaskOperation]
-  /// Up to `limit` tasks before a position, from the newest on. Looks at a bounded number of tasks, so it may find fewer.
-  func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk
+  /// Up to `limit` tasks after a position, or the first ones. Looks at a bounded number of tasks, so it may find fewer.
+  func walk(_ filter: OperationFilter, after position: TaskCursor?, limit: Int) async throws -> TaskWalk
   /// The tasks among `ids` that exist, were created before `time`, and are in one of `queues` (nil for all).
   func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask]
   /// Returns false, and notes nothing, if the operation does not run or another driver has it.

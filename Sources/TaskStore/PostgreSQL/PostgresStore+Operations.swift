@@ -14,7 +14,7 @@ extension PostgresStore {
     var filter: [UInt8]?
     var ids: PostgresValue = .null(.uuidArray)
     switch operation.selection {
-    case .filter(let its): filter = JSONWriter.write { its.write(to: &$0) }
+    case .filter(let its): filter = JSONWriter.write { its.write(to: &$0, isStored: true) }
     case .ids(let its): ids = .uuids(its)
     }
     let created = try await call {
@@ -44,9 +44,12 @@ extension PostgresStore {
     return try await waiting(found).first
   }
 
-  package func operations(limit: Int) async throws -> [TaskOperation] {
+  package func operations(limit: Int, within queues: Set<String>?) async throws -> [TaskOperation] {
     let newest = try await call {
-      try await pool.query(StoreQueries.operations, .int32(Int32(clamping: limit))).decode(Self.readable)
+      try await pool.query(
+        StoreQueries.operations, .int32(Int32(clamping: limit)),
+        queues.map { .textArray(Array($0)) } ?? .null(.textArray)
+      ).decode(Self.readable)
     }
     return try await waiting(newest.compactMap(\.operation))
   }
@@ -108,14 +111,14 @@ extension PostgresStore {
     return taken
   }
 
-  package func walk(_ filter: OperationFilter, before position: TaskCursor, limit: Int) async throws -> TaskWalk {
+  package func walk(_ filter: OperationFilter, after position: TaskCursor?, limit: Int) async throws -> TaskWalk {
     // What no task has ends the walk. An operation of an earlier version may ask for it.
     guard let labels = try? TaskFilter.labels(filter.labels) else { return TaskWalk() }
     let page = try await find(
       TaskFilter(
         states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),
         codes: Set(filter.codes), labels: labels, text: filter.text, createdAfter: filter.after,
-        createdBefore: filter.before, cursor: position, limit: limit),
+        createdBefore: filter.before, order: filter.order, cursor: position, limit: limit),
       lookingAt: Self.examined)
     let states = try await states(of: page.tasks)
     var walk = TaskWalk()
@@ -227,7 +230,7 @@ extension PostgresStore {
         // Without a condition that it does not know, it would select more tasks than it should.
         selection = .filter(
           try JSONReader.read(filter, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-            try OperationFilter(from: &reader)
+            try OperationFilter(from: &reader, isStored: true)
           })
       } else {
         selection = .ids(try row.ids(ids))
@@ -278,7 +281,10 @@ extension StoreQueries {
   static let operationTime = PostgresStatement("select now() now")
   static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
   static let operations = PostgresStatement(
-    "select \(operationColumns) from operation order by created_at desc, id desc limit $1")
+    """
+    select \(operationColumns) from operation where $2::text[] is null or queues <@ $2
+     order by created_at desc, id desc limit $1
+    """)
 
   /// Those for which operations with the actions $1, made until $2, may wait: each may name 10,000 tasks, and many have
   /// one action.

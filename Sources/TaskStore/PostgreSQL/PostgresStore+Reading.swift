@@ -125,10 +125,12 @@ extension PostgresStore {
     }
   }
 
-  package func removed(among ids: [UniqueID]) async throws -> Set<UniqueID> {
-    guard !ids.isEmpty else { return [] }
+  package func removed(among ids: [UniqueID]) async throws -> [UniqueID: Bool] {
+    guard !ids.isEmpty else { return [:] }
     return try await call {
-      Set(try await pool.query(StoreQueries.removed, .uuids(ids)).values { UniqueID(try $0.uuid()) })
+      let rows = try await pool.query(StoreQueries.removed, .uuids(ids))
+      let (id, succeeded) = (try rows.columns["id"], try rows.columns["succeeded"])
+      return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.id(id), try $0.bool(succeeded)) })
     }
   }
 

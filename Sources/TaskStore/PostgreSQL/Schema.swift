@@ -41,6 +41,7 @@ package enum Schema {
     7_453_031_204_238_784_068,
     2_346_196_438_033_275_296,
     -622_038_874_360_414_042,
+    720_864_157_798_435_028,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

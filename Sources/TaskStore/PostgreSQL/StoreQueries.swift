@@ -187,7 +187,7 @@ enum StoreQueries {
   /// $1: ids. Returns a row per task that exists. The function finds tasks by their keys, whatever the statistics of
   /// the tables are.
   static let states = PostgresStatement("select id, state from task_documents($1)")
-  static let removed = PostgresStatement("select id from removed_task where id = any($1)")
+  static let removed = PostgresStatement("select id, succeeded from removed_task where id = any($1)")
   /// $1, $2: ranges of ids. The places of those in which a task is not over.
   static let unfinished = PostgresStatement(
     """

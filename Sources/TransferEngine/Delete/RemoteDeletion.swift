@@ -43,7 +43,6 @@ package struct RemoteDeletion: Sendable {
 
   /// Throws ``TaskFailure``; `CancellationError` if the task has another owner, or if the Swift task is canceled.
   package func run(_ place: ResourceURL) async throws -> Result {
-    try refuseDigests()
     do {
       return try await root.loop.run {
         let pulse = root.loop.repeating(every: .seconds(10), ledger.pulse)
@@ -59,14 +58,6 @@ package struct RemoteDeletion: Sendable {
     } catch is TaskFailure where Task.isCancelled || !ledger.mayWrite {
       throw CancellationError()
     }
-  }
-
-  private func refuseDigests() throws(TaskFailure) {
-    guard spec.expect.hasDigest else { return }
-    throw TaskFailure(
-      code: .parametersInvalid,
-      message: "nothing is deleted: a digest can only be compared below storage://, of another server only the size",
-      class: .fail)
   }
 
   // MARK: The web and tus

@@ -47,8 +47,9 @@ struct HTTPLane: Sendable {
   /// rest of the body. So does any answer to a body of the source that was sent whole: its status says what became of it.
   func call(_ request: CurlRequest, limit: Int = 1 << 20) async throws(CurlError) -> CurlAnswer {
     let answer = try await callOnce(request, limit: limit)
-    guard answer.status == 417, let body = request.body, body.rewind() else { return answer }
-    // A server that knows no 100-continue.
+    // A server that knows no 100-continue: it refuses the field, or takes the head for the whole request.
+    let isEarly = answer.isSuccess && (request.body as? UploadBody)?.isSent == false
+    guard answer.status == 417 || isEarly, let body = request.body, body.rewind() else { return answer }
     var request = request
     request.headers.append(("Expect", ""))
     return try await callOnce(request, limit: limit)

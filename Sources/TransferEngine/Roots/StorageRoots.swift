@@ -40,6 +40,8 @@ package final class StorageRoots: Sendable {
   /// The directories of the roots and the volumes that are mounted there.
   package let storage: Storage
   private let roots: [String: StorageRoot]
+  private let makeRemote: @Sendable () -> StorageRoot
+  private let madeRemote = Lock<StorageRoot?>(nil)
   let metrics = TransferMetrics()
   let hosts: HostConnections
 
@@ -52,33 +54,41 @@ package final class StorageRoots: Sendable {
     let held = HeldBytes()
     let metrics = metrics
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
-    roots = Dictionary(
-      uniqueKeysWithValues: storage.roots.keys.map { name in
-        let loop = EventLoop(name: "engine-\(name)")
-        let root = StorageRoot(
-          name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
-          files: BlockingPool(name: "files-\(name)", threads: 32),
-          reads: BlockingPool(name: "reads-\(name)", threads: 4),
-          deletes: BlockingPool(name: "deletes-\(name)", threads: 4),
-          digests: BlockingPool(name: "digests-\(name)", threads: 2),
-          copies: Dictionary(
-            uniqueKeysWithValues: storage.roots.keys.map {
-              ($0, BlockingPool(name: "copies-\($0)-\(name)", threads: 4))
-            }), credentials: settings.credentials,
-          usesAWSCredentials: settings.awsCredentials, hosts: hosts, held: held,
-          limiter: limiter, metrics: metrics)
-        return (name, root)
-      })
+    let make = { @Sendable (name: String, word: String) in
+      let loop = EventLoop(name: "engine-\(word)")
+      return StorageRoot(
+        name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
+        files: BlockingPool(name: "files-\(word)", threads: 32),
+        reads: BlockingPool(name: "reads-\(word)", threads: 4),
+        deletes: BlockingPool(name: "deletes-\(word)", threads: 4),
+        digests: BlockingPool(name: "digests-\(word)", threads: 2),
+        copies: Dictionary(
+          uniqueKeysWithValues: storage.roots.keys.map {
+            ($0, BlockingPool(name: "copies-\($0)-\(word)", threads: 4))
+          }), credentials: settings.credentials,
+        usesAWSCredentials: settings.awsCredentials, hosts: hosts, held: held,
+        limiter: limiter, metrics: metrics)
+    }
+    roots = Dictionary(uniqueKeysWithValues: storage.roots.keys.map { ($0, make($0, $0)) })
+    makeRemote = { make("", "remote") }
   }
 
   /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
-  /// A root whose connections work may use that touches no storage, always the same one; `nil` if there is none.
-  package var any: StorageRoot? { roots.min { $0.key < $1.key }?.value }
+  /// The loop, connections and threads of work that touches no storage, which no root holds up. Made when it is first
+  /// needed, and without a name or a volume.
+  package var remote: StorageRoot {
+    madeRemote.withLock { made in
+      let root = made ?? makeRemote()
+      made = root
+      return root
+    }
+  }
 
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {
     for root in roots.values { await root.close() }
+    await madeRemote.withLock { $0 }?.close()
   }
 }

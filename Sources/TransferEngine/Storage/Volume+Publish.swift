@@ -164,7 +164,11 @@ extension Volume {
   /// Throws if no file can be moved to `destination`, because something else is mounted there. Blocks.
   func checkParent(of destination: StorageURL) throws(StorageError) {
     do throws(SystemError) {
-      _ = try parent(of: destination, crossesMounts: false)
+      let parent = try parent(of: destination, crossesMounts: false)
+      // A subvolume of Btrfs is no mount, and still nothing can be moved there.
+      guard try parent.status().st_dev == staging.status().st_dev else {
+        throw SystemError(errno: EXDEV, operation: "open the directory of \(destination)")
+      }
     } catch {
       if error.errno != ENOENT { throw StorageError(error, storage: name) }
     }

@@ -38,7 +38,7 @@ package struct UploadEngine: Sendable {
     guard !checkpoint.plan.publishesAtOnce else { return }
     let parameters = try UploadParameters(stored: spec, refusingUnknownNames: false)
     // The source is not read, so its storage need not be here.
-    let root = try anyRoot()
+    let root = roots.remote
     let target = try await target(of: spec, parameters, root: root, ledger: IdleLedger())
     try await root.loop.run {
       if let session = checkpoint.session {
@@ -65,7 +65,7 @@ package struct UploadEngine: Sendable {
       guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
       return (root, { try await StorageSource.open(url, in: root) })
     case .web(let web):
-      let root = try anyRoot()
+      let root = roots.remote
       guard let url = CurlURL(web.text) else {
         throw TaskFailure(code: .sourceInvalid, message: "the source cannot be sent", class: .fail)
       }
@@ -82,7 +82,7 @@ package struct UploadEngine: Sendable {
         }
       )
     case .s3(let object):
-      let root = try anyRoot()
+      let root = roots.remote
       let client = S3Client(bucket: object.bucket, root: root, credential: spec.credential)
       return (
         root,
@@ -104,19 +104,10 @@ package struct UploadEngine: Sendable {
     case .web(let web): return CurlURL(web.text)?.server ?? destination
     case .tus(let tus): return CurlURL(tus.endpoint.text)?.server ?? destination
     case .s3(let s3):
-      guard let root = try? anyRoot() else { return destination }
       let credential = parameters.toCredential ?? spec.credential
-      return await S3Client(bucket: s3.bucket, root: root, credential: credential).server()
+      return await S3Client(bucket: s3.bucket, root: roots.remote, credential: credential).server()
     default: return destination
     }
-  }
-
-  /// A copy without a storage needs the connections of one.
-  private func anyRoot() throws(TaskFailure) -> StorageRoot {
-    guard let root = roots.any else {
-      throw StorageError(.unknownRoot, "this worker has no storage, whose connections a copy needs").failure
-    }
-    return root
   }
 
   private func target(

@@ -324,8 +324,16 @@ final class UploadRun: @unchecked Sendable {
       }
     }
     let opens = !order.plan.publishesAtOnce
+    let intended = state?.intendedAt ?? 0
     if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
-    let session = opens ? try await opened(order) : try await target.begin(order)
+    let session: [UInt8]
+    do {
+      session = opens ? try await opened(order) : try await target.begin(order)
+    } catch let failure as TaskFailure where opens && failure.tellsThatNothingWasMade {
+      // So that the next run looks for nothing that nobody has made.
+      if state?.session == nil { try await record { $0.intendedAt = intended } }
+      throw failure
+    }
     guard ledger.mayWrite else {
       // The task has another owner, which knows nothing of it.
       if opens { giveUpLater(session) }
@@ -387,5 +395,16 @@ final class UploadRun: @unchecked Sendable {
     var object = object
     if object.verified == .none, object.size != nil { object.verified = .size }
     return .succeeded(object, bytes: order.size)
+  }
+}
+
+extension TaskFailure {
+  /// Whether the request was refused, or never reached the server.
+  fileprivate var tellsThatNothingWasMade: Bool {
+    if let status = code.httpStatus {
+      400..<500 ~= status && status != 408 || status == 503
+    } else {
+      code == .connectFailed
+    }
   }
 }

@@ -10,7 +10,7 @@ import TaskStore
 /// first has met all commands before it, and what the others do with it is a redelivery.
 package final class DealtCommandSource: CommandSource {
   /// The time between two looks at the leases.
-  package static let interval = Duration.milliseconds(250)
+  package static let interval = Duration.milliseconds(400)
   /// A worker that has not renewed its lease for this time reads no commands, as far as others are concerned: it has
   /// missed two renewals.
   private static let patience = Duration.milliseconds(1200)

@@ -54,13 +54,8 @@ package struct DeleteHandler: KindHandler {
   }
 
   private func delete(_ place: ResourceURL, _ claim: Claim, _ ledger: RunLedger) async throws -> RunOutcome {
-    guard let root = roots.any else {
-      throw TaskFailure(
-        code: .storageMissing,
-        message: "the worker has no storage root, and requests are sent with the connections of one", class: .wait)
-    }
     let before = try DeletePlan(claim.checkpoint)?.total ?? Deletion.Count()
-    let deletion = RemoteDeletion(claim.spec, root: root, ledger: ledger, before: before) { count in
+    let deletion = RemoteDeletion(claim.spec, root: roots.remote, ledger: ledger, before: before) { count in
       try await ledger.checkpoint(Checkpoint(bytesDone: count.bytes, payload: count.json))
     }
     let result = try await HostLine.$current.withValue(ledger.line) { try await deletion.run(place) }

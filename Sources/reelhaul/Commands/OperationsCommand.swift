@@ -36,7 +36,7 @@ extension Subcommand {
   }
 
   private static func list(_ context: Context) async throws -> ExitCode {
-    let operations = try await Fleet.withStore(context) { try await $0.operations(limit: 100) }
+    let operations = try await Fleet.withStore(context) { try await $0.operations(limit: 100, within: nil) }
     if context.wantsJSON {
       context.output.documents(operations) { $0.write(to: &$1) }
     } else if operations.isEmpty {
@@ -71,7 +71,7 @@ extension Subcommand {
     switch TaskID(word) {
     case .whole(let id): return try await store.operation(id)
     case .ending(let ending):
-      let named = try await store.operations(limit: 1000).filter { ending.matches($0.id) }
+      let named = try await store.operations(limit: 1000, within: nil).filter { ending.matches($0.id) }
       guard named.count < 2 else {
         throw CommandFailure(.usage, "the ids of several operations end in \(word)", hint: "Give more of its digits.")
       }

@@ -26,6 +26,9 @@ extension Subcommand {
       exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
     let names = try TaskID.parse(context.arguments.positionals)
+    if !names.isEmpty {
+      try context.arguments.refuse([.group, .containing], "selects from the list, and not from named tasks")
+    }
     return try await Fleet.withStore(context) { store in
       let lookup = TaskLookup(store)
       let ids = try await lookup.ids(names)

@@ -54,6 +54,11 @@ struct StorageMigration {
                                    where url ~* '^storage://' and split_part(url, '/', 3) = $1)) is_used
     """)
 
+  func complaint(_ former: Former) -> String {
+    let use = former.volume.map { "workers have known it as volume \($0)" } ?? "tasks have used this storage"
+    return "storage \(former.name): \(storage.roots[former.name] ?? "") has no mark, but \(use): is the disk mounted?"
+  }
+
   func run(former: [Former], isDry: Bool) throws -> [StorageReport] {
     let before = storage.volumes
     for (name, path) in storage.roots.sorted(by: { $0.key < $1.key }) where before[name] == nil {
@@ -61,10 +66,9 @@ struct StorageMigration {
         throw CommandFailure(.failed, "storage \(name): there is no directory \(path): mount it or create it first")
       }
     }
-    if let former = former.first, let path = storage.roots[former.name] {
-      let use = former.volume.map { "workers have known it as volume \($0)" } ?? "tasks have used this storage"
+    if let former = former.first {
       throw CommandFailure(
-        .failed, "storage \(former.name): \(path) has no mark, but \(use): is the disk mounted?",
+        .failed, complaint(former),
         hint: "Mount it. If this is to be a new volume, add \(OptionSpec.newVolume.spelling) \(former.name).")
     }
     // Another process may have marked a root meanwhile.

@@ -27,6 +27,7 @@ extension FleetOptions {
       // All workers are on this machine, where only one could have the port.
       "REELHAUL_METRICS_PORT": "0",
     ].compactMapValues { $0 }.merging(telemetry) { $1 }
+    guard arguments[.fleetTopicPrefix] != "" else { throw UsageError("--topic-prefix must not be empty") }
     let broker = try Self.broker(arguments[.broker] ?? "embedded", context.environment)
     try self.init(
       layout: layout,

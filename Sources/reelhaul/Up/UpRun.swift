@@ -176,16 +176,30 @@ struct UpRun {
     let workers = context.environment.merging(environment) { $1 }
     if let sentence = UnknownSettings.unfollowed(context.arguments.settings, workers) { announcer.say(sentence) }
     try checkSettings(workers)
-    try Storage(roots: Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? "")).initialise()
+    let storage = try StorageMigration(Storage.roots(parsing: environment["REELHAUL_STORAGE"] ?? ""), new: [])
     let topics = environment.topics
     _ = try await PostgresPool.with(environment.postgres()) { pool in
       try await SchemaMigration(pool).run(topicPrefix: topics.prefix)
+      try await mark(storage, in: pool)
       if case .existing = options.broker { return }
       if options.postgres != nil { try await waitForOthers(PostgresStore(pool: pool)) }
     }
     let kafka = try FleetSettings.kafka(workers)
     guard let kafka else { return }
     try await TopicMigration(kafka, topics).run()
+  }
+
+  /// Without its disk, the fleet starts, so that `migrate` can say that it is a new one.
+  private func mark(_ storage: StorageMigration, in pool: PostgresPool) async throws {
+    let former = try await storage.former(in: pool)
+    for one in former {
+      announcer.say(
+        """
+        \(storage.complaint(one)) No worker uses it. Mount it; or, if this is to be a new volume: \
+        'reelhaul migrate \(OptionSpec.newVolume.spelling) \(one.name)'.
+        """)
+    }
+    if former.isEmpty { _ = try storage.run(former: [], isDry: false) }
   }
 
   /// Workers of another fleet on this database read another broker: each fleet would take commands and events of the

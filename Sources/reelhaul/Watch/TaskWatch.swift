@@ -43,7 +43,7 @@ struct TaskWatch {
           display.show(tasks.documents)
           if !isQuiet { for task in removed { display.say("\(task.title) was removed.") } }
           if tasks.areAll(isEnough) { return true }
-          if let id = try await store.removed(among: tasks.unseen).min() { throw Self.wasRemoved(id) }
+          if let id = try await store.removed(among: tasks.unseen).keys.min() { throw Self.wasRemoved(id) }
           let holds = try await holds(tasks.existing)
           held.withLock { $0 = Set(holds.map(\.task)) }
           var obstacles = holds.map(\.sentence)
@@ -59,7 +59,7 @@ struct TaskWatch {
   /// The followed tasks that continue only if somebody acts, each with a sentence about it.
   private func holds(_ tasks: [TaskDocument]) async throws -> [(task: UniqueID, sentence: String)] {
     let predecessors = Set(tasks.filter { $0.state == .blocked }.flatMap(\.spec.after))
-    let states = predecessors.isEmpty ? [:] : try await store.states(of: Array(predecessors))
+    let states = predecessors.isEmpty ? [:] : try await store.states(ofPredecessors: Array(predecessors))
     return tasks.compactMap { task in WaitReason.hold(of: task, states: states).map { (task.spec.id, $0) } }
   }
 

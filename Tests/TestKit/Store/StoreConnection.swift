@@ -27,6 +27,9 @@ struct StoreConnection {
     if faults.closesBeforeReading { return false }
     if request.expectsContinue, server.options.honoursExpect, !faults.sendsNoContinue {
       if !faults.refusesLater, var refusal = server.refusal(of: request, faults) {
+        if faults.answersFirst {
+          return send(refusal, exchange, request, faults) && stream.read(request.contentLength ?? 0) { _ in true }
+        }
         let isKept = refusal["Connection"] == "keep-alive"
         if !isKept { refusal["Connection"] = "close" }
         return send(refusal, exchange, request, faults) && isKept

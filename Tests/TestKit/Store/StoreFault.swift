@@ -11,6 +11,8 @@ package enum StoreFault: Sendable {
   case holdBody(after: Int64, OriginGate)
   /// `Expect: 100-continue` is not answered before the body is read.
   case noContinue
+  /// The answer of another fault comes at once, and the connection goes on after the whole body, which is read then.
+  case answersFirst
   /// The refusal of another fault comes after this number of body bytes, and the rest is not read.
   case refuseAfter(bytes: Int64)
   /// The request is applied, and the answer is lost.
@@ -112,6 +114,7 @@ extension [StoreFault] {
   var cutsHead: Bool { contains { if case .cutHead = $0 { true } else { false } } }
   var closesBeforeReading: Bool { contains { if case .closeBeforeReading = $0 { true } else { false } } }
   var sendsNoContinue: Bool { contains { if case .noContinue = $0 { true } else { false } } }
+  var answersFirst: Bool { contains { if case .answersFirst = $0 { true } else { false } } }
   var refusesLater: Bool { contains { if case .refuseAfter = $0 { true } else { false } } }
   var truncatesBy: Int64 { reduce(0) { if case .truncateObject(let by) = $1 { $0 + by } else { $0 } } }
   var offsetFallsBy: Int64 { reduce(0) { if case .offsetFalls(let by) = $1 { $0 + by } else { $0 } } }

@@ -43,7 +43,7 @@ package struct StoreRequest: Sendable {
     self["transfer-encoding"] != nil ? nil : self["content-length"].flatMap { Int64($0) } ?? 0
   }
 
-  var expectsContinue: Bool { self["expect"]?.lowercased() == "100-continue" }
+  package var expectsContinue: Bool { self["expect"]?.lowercased() == "100-continue" }
 
   /// The fields whose names begin with `prefix`, without it.
   func fields(_ prefix: String) -> [String: String] {

@@ -142,6 +142,24 @@ import Testing
     }
   }
 
+  /// RFC 9110, 10.1.1: such a server has to take what follows for the body.
+  @Test("a success in the place of 100 Continue is none, and its connection is not used again", arguments: Way.allCases)
+  func answeredInPlaceOfContinue(way: Way) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(way.size)
+      try harness.put(bytes)
+      harness.store.script { request in
+        guard request.operation == way.sends, request.expectsContinue else { return [] }
+        return [.answersFirst, .status(200, headers: [("ETag", "\"a tag\""), ("Upload-Offset", "\(8 << 20)")])]
+      }
+      let outcome = await harness.run(way.spec(harness))
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(way.uploaded(harness) == bytes)
+      let early = harness.store.exchanges(way.sends).map(\.request).filter(\.expectsContinue).map(\.connection)
+      #expect(!early.isEmpty && Set(early).count == early.count)
+    }
+  }
+
   @Test(
     "a run that is stopped is continued by the next, and what the server has is not sent again", arguments: Way.allCases
   )

@@ -144,7 +144,7 @@ import Testing
     origin.serve("/film.mp4", OriginFile(seed: 1, size: 60 << 20).with { $0.acceptsRanges = false })
     let source = origin.url("/film.mp4")
     try await UploadHarness.run { harness in
-      let held = try #require(harness.roots.any).held
+      let held = harness.roots.remote.held
       let gate = OriginGate()
       harness.store.script { $0.path.contains("slow") && $0.operation == .put ? [.holdBody(after: 0, gate)] : [] }
       func copy(to host: String, _ path: String) async -> UploadOutcome {

@@ -108,7 +108,7 @@ extension UploadS3Tests {
     let file = OriginFile(seed: 1, size: 20 << 20).with { $0.acceptsRanges = false }
     origin.serve("/film.mp4", file)
     try await UploadHarness.run { harness in
-      let held = try #require(harness.roots.any).held
+      let held = harness.roots.remote.held
       let gate = OriginGate()
       harness.store.always(.uploadPart, .holdBody(after: 500_000, gate))
       let source = origin.url("/film.mp4")
@@ -150,7 +150,7 @@ extension UploadS3Tests {
     // Both have asked before either reads more.
     origin.script("/film.mp4") { $0["range"] == "bytes=0-65535" ? [] : [.hold(after: 0, gate)] }
     try await UploadHarness.run { harness in
-      let held = try #require(harness.roots.any).held
+      let held = harness.roots.remote.held
       let source = origin.url("/film.mp4")
       let copies = ["one", "two"].map { key in
         Task {

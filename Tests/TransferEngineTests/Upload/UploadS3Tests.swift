@@ -63,7 +63,7 @@ import Testing
   {
     try await UploadHarness.run { harness in
       harness.store.put("films/film.mp4", bytes: [1])
-      let root = try #require(harness.roots.any)
+      let root = try #require(harness.roots["default"])
       let ledger = UploadRecordingLedger()
       ledger.revoke()
       try await root.loop.task {

@@ -173,7 +173,7 @@ final class UploadSimulation: Sendable {
   }
 
   private func attempt(from checkpoint: UploadCheckpoint?, _ ledger: SimulatedLedger) async -> UploadOutcome {
-    guard let root = harness.roots.any, let source = try? StorageURL(spec.source) else { return .stopped }
+    guard let root = harness.roots["default"], let source = try? StorageURL(spec.source) else { return .stopped }
     let target: any UploadTarget
     switch way {
     case .put:

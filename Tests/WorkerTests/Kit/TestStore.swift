@@ -297,7 +297,7 @@ final class TestStore: TaskStore {
 
   func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument] { try await inner.tasks(ids) }
 
-  func removed(among ids: [UniqueID]) async throws -> Set<UniqueID> { try await inner.removed(among: ids) }
+  func removed(among ids: [UniqueID]) async throws -> [UniqueID: Bool] { try await inner.removed(among: ids) }
 
   func unfinished(derived ids: [UniqueID]) async throws -> Set<UniqueID> { try await inner.unfinished(derived: ids) }
 

@@ -29,7 +29,7 @@ extension WatchList {
       body = stride(from: 0, to: Self.help.count, by: 2).map {
         cut("  " + DisplayWidth.fit(Self.help[$0], to: 10) + Self.help[$0 + 1])
       }
-    case .details: body = details.map(cut)
+    case .details: body = details.flatMap { terminal.wrap(DisplayWidth.printable($0)) }
     default: body = listed(cut, on: terminal)
     }
     let room = max(0, rows - 3)

@@ -81,8 +81,7 @@ struct WatchScreen {
       let (tasks, more) = try await source.tasks(list.group)
       list.update(tasks, more: more)
       if case .details(let id) = list.mode, let task = try await store.task(id) {
-        let report = try await TaskReport.of(task, in: store)
-        details = TaskDetails.lines(report) + (FailureAdvice.of(task).map { ["", $0] } ?? [])
+        details = TaskDetails.lines(try await TaskReport.of(task, in: store))
       }
       isOld = false
     } catch StoreError.unavailable {
