@@ -42,8 +42,11 @@ stale=$(
 
 # The words of errors, but for those that no task has.
 untold=$(
-  grep -hE '^ *((public|package) static let|case) [A-Za-z]+ = ' Sources/TaskCore/Failure/TaskFailure+Code.swift \
-    Sources/ReelhaulCurl/CurlError.swift Sources/ReelhaulMessages/Commands/Rejection.swift |
+  {
+    grep -hE '^ *((public|package) static let|case) [A-Za-z]+ = ' Sources/TaskCore/Failure/TaskFailure+Code.swift \
+      Sources/ReelhaulCurl/CurlError.swift Sources/ReelhaulMessages/Commands/Rejection.swift
+    grep -rhoE 'code: "[a-z_]+"' Sources/ReelhaulWorker
+  } |
     grep -oE '"[a-z_]+"' | tr -d '"' | grep -vxE 'canceled|aborted' | sort -u |
     while read -r code; do grep -q "^|.*\`$code\`.*|.*|" docs/operations.md || echo "$code"; done
 )

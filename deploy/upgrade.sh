@@ -96,17 +96,17 @@ user=''
 cat >"$directory/nginx/nginx.conf" <<NGINX
 $user
 daemon off;
-pid $directory/nginx/nginx.pid;
+pid "$directory/nginx/nginx.pid";
 events { worker_connections 1024; }
 http {
   log_format times '\$uri \$msec \$request_time \$body_bytes_sent';
-  access_log $directory/nginx/access.log times;
-  client_body_temp_path $directory/nginx/body;
-  proxy_temp_path $directory/nginx/proxy;
-  fastcgi_temp_path $directory/nginx/fastcgi;
-  uwsgi_temp_path $directory/nginx/uwsgi;
-  scgi_temp_path $directory/nginx/scgi;
-  server { listen 127.0.0.1:$port backlog=1024; root $directory/origin; }
+  access_log "$directory/nginx/access.log" times;
+  client_body_temp_path "$directory/nginx/body";
+  proxy_temp_path "$directory/nginx/proxy";
+  fastcgi_temp_path "$directory/nginx/fastcgi";
+  uwsgi_temp_path "$directory/nginx/uwsgi";
+  scgi_temp_path "$directory/nginx/scgi";
+  server { listen 127.0.0.1:$port backlog=1024; root "$directory/origin"; }
 }
 NGINX
 PATH=$PATH:/usr/sbin nginx -e "$directory/nginx/error.log" -c "$directory/nginx/nginx.conf" &
@@ -118,7 +118,7 @@ fleet=$!
 until_true 60 "the fleet is ready" test -e "$directory/data/reelhaul.env"
 # shellcheck disable=SC1091 # written by reelhaul up
 . "$directory/data/reelhaul.env"
-export REELHAUL_CONCURRENCY=8 REELHAUL_INIT_STORAGE=1
+export REELHAUL_CONCURRENCY=8
 
 start_old() {
   "$before" worker >>"$directory/old-${#old[@]}.log" 2>&1 &

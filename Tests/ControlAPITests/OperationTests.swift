@@ -105,11 +105,14 @@ import Testing
       func controlled() -> [UniqueID] {
         bench.sent.withLock { $0 }.compactMap { if case .control(let its) = $0 { its.taskID } else { nil } }
       }
-      #expect(controlled() == ids + ids)
-      let before = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
+      #expect(controlled() == ids.reversed() + ids)
+      let worker = try await bench.store.register(
+        WorkerRegistration(boot: .random(), host: "a", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:]))
+      #expect(try await bench.store.claim(worker, limit: 3, call: 1).map(\.spec.id) == Array(ids.prefix(3)))
+      let before = try await begin(#"{"action": "prioritize", "priority": 3, "filter": {}}"#, bench)
       _ = try await bench.pool.query(PostgresStatement("update operation set filter = '{}' where id = '\(before)'"))
       #expect(try await finish(before, driver(bench), bench).progress.applied == 20)
-      #expect(controlled() == ids + ids + ids.reversed())
+      #expect(controlled() == ids.reversed() + ids + ids.reversed())
     }
   }
 

@@ -12,7 +12,7 @@ import WorkerCore
 final class RemoteDeleteBench: Sendable {
   let server: StoreServer
   private let handler: DeleteHandler
-  private let roots: StorageRoots
+  let roots: StorageRoots
   private let loop = EventLoop(name: "delete-test")
   private let directory: TemporaryDirectory
   private let credentials: String

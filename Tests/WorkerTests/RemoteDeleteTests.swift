@@ -123,6 +123,27 @@ import WorkerCore
     }
   }
 
+  @Test("a storage root that does not answer holds it up no more than others") func hangingRoot() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      let root = try #require(bench.roots["default"])
+      let gate = Condition(false)
+      let wait = { @Sendable in gate.wait(until: { $0 }, then: { _ in }) }
+      let hanging = Task { try await root.loop.run { wait() } }
+      let isOver = Lock(false)
+      let deletion = Task {
+        defer { isOver.withLock { $0 = true } }
+        return await bench.delete("/put/film.mp4")
+      }
+      try? await eventually("it is deleted") { isOver.withLock { $0 } }
+      #expect(isOver.withLock { $0 })
+      gate.withLock { $0 = true }
+      gate.broadcast()
+      try await hanging.value
+      #expect(await deletion.value == .output(0, #"{"files":1}"#))
+    }
+  }
+
   @Test("a worker needs no storage root for it") func noRoots() async throws {
     try await RemoteDeleteBench.run(hasRoot: false) { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))

@@ -364,6 +364,11 @@ export function open(_, view) {
     if (!isAll && !selected.size) return show(parts.choice);
     const picked = rows.rows.filter((row) => selected.has(row.id) && row.task).map((row) => row.task);
     const names = Object.keys(ACTIONS).filter((name) => isAll || selected.size > picked.length || picked.some((task) => ACTIONS[name].states.includes(task.state)));
+    // From the oldest on: in this order they get their places in their queues.
+    const inOrder = () => {
+      const shown = rows.rows.map((row) => row.id).filter((id) => selected.has(id));
+      return [...new Set([...(filter.sort === "createdAt" ? shown : shown.reverse()), ...selected])];
+    };
     const drop = () => { selected = new Set(); isAll = false; drawTop(); drawRows(); drawChoice(); };
     show(parts.choice,
       h("p", {}, h("b", {}, isAll ? count === null ? "All that match" : `All ${number(count)} that match` : `${number(selected.size)} selected`)),
@@ -372,7 +377,7 @@ export function open(_, view) {
         if (!isAll && picked.length === 1 && selected.size === 1) { if (await act(picked[0], name)) drop(); return; }
         if (!isAll && selected.size > 10_000) { toast("At most 10,000 rows can be named one by one. Narrow the list, and select all that match.", { isBad: true }); return; }
         const words = isAll ? "all that match" : plural(selected.size, "task");
-        if (await actOnMany(name, isAll ? { filter: operationFilter() } : { ids: [...selected] }, words)) { drop(); refreshSoon(300); }
+        if (await actOnMany(name, isAll ? { filter: operationFilter() } : { ids: inOrder() }, words)) { drop(); refreshSoon(300); }
       } }, ACTIONS[name].words))),
       h("button", { type: "button", class: "plain", "aria-label": "Clear the selection", onclick: drop }, icon("close")));
   }

@@ -132,7 +132,8 @@ package struct OperationDriver: Sendable {
   private func find(_ operation: TaskOperation, limit: Int) async throws -> OperationStep {
     switch operation.selection {
     case .filter:
-      let walk = try await store.walk(operation.reach, after: operation.progress.position, limit: limit)
+      let walk = try await store.walk(
+        operation.reach, operation.order, after: operation.progress.position, limit: limit)
       var step = OperationPlanner.note(walk.tasks, for: operation.action)
       step.position = walk.next
       step.isAtEnd = walk.next == nil
@@ -177,12 +178,10 @@ package struct OperationPreview: Sendable {
       preview.add(try await store.find(ids, before: operation.createdAt, queues: operation.queues), operation)
     case .filter:
       let deadline = BootInstant.now + time
-      var filter = operation.reach
-      // The newest ones are its examples.
-      filter.order = .newestFirst
       var position: TaskCursor?
       repeat {
-        let walk = try await store.walk(filter, after: position, limit: 2000)
+        // The newest ones are its examples.
+        let walk = try await store.walk(operation.reach, .newestFirst, after: position, limit: 2000)
         preview.add(walk.tasks, operation)
         position = walk.next
         preview.isAtLeast = position != nil && (preview.count >= most || deadline < .now)

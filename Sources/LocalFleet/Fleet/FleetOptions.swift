@@ -19,6 +19,8 @@ package struct FleetOptions: Sendable {
   package var executable: String
   /// More settings for the workers. They override this process's environment.
   package var workerSettings: [String: String]
+  /// What the user has set for workers. The fleet's own values override it.
+  package var givenSettings: [String: String] = [:]
   /// Variables that are set to empty for the workers, and in the fleet's environment file.
   package var unset: [String] = []
 

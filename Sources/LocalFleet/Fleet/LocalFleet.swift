@@ -38,7 +38,7 @@ package final class LocalFleet: Sendable {
     let services = try await FleetServices.start(options, say)
     let environment = environment(options, services)
     let own = ["REELHAUL_LABELS": "", "REELHAUL_CONFIG": "", "REELHAUL_INIT_STORAGE": ""]
-    let settings = [options.workerSettings, own].reduce(environment) { settings, next in
+    let settings = [environment, options.workerSettings, own].reduce(options.givenSettings) { settings, next in
       settings.merging(next) { $1 }
     }
     var workers: [WorkerSlot] = []

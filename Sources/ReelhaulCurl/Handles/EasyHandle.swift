@@ -168,7 +168,8 @@ final class EasyHandle {
     unsupplied = request.body?.size ?? 0
     watchSpeed(true)
     setPatience()
-    if let size = request.receiveBuffer, size < receiveBuffer {
+    // The answer to a body is short.
+    if let size = request.receiveBuffer ?? request.body.map({ _ in 16 << 10 }), size < receiveBuffer {
       try check(rh_easy_set_long(raw, CURLOPT_BUFFERSIZE, size))
     }
   }
@@ -192,19 +193,19 @@ final class EasyHandle {
     case .put, .post, .patch:
       try check(rh_easy_set_long(raw, CURLOPT_UPLOAD, 1))
       try check(rh_easy_set_offset(raw, CURLOPT_INFILESIZE_LARGE, curl_off_t(request.body?.size ?? 0)))
-      try setSender()
+      try setSender(of: request.body?.size ?? 0)
     case .delete, .options: break
     }
     try check(rh_easy_set_string(raw, CURLOPT_CUSTOMREQUEST, request.method.rawValue))
   }
 
-  private func setSender() throws(CurlError) {
+  private func setSender(of size: Int64) throws(CurlError) {
     let context = Unmanaged.passUnretained(self).toOpaque()
     try check(rh_easy_set_pointer(raw, CURLOPT_READDATA, context))
     try check(rh_easy_set_pointer(raw, CURLOPT_SEEKDATA, context))
     // How long it waits for a server that may refuse the request before its body.
     try check(rh_easy_set_long(raw, CURLOPT_EXPECT_100_TIMEOUT_MS, 500))
-    try check(rh_easy_set_long(raw, CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10))
+    try check(rh_easy_set_long(raw, CURLOPT_UPLOAD_BUFFERSIZE, Int(min(256 << 10, max(16 << 10, size)))))
     try check(
       rh_easy_set_sender(raw) { bytes, size, count, context in
         let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)

@@ -6,11 +6,10 @@ extension OperationFilter {
   /// The most values of one field.
   private static let most = 1000
 
-  /// Writes the fields that are given, by their names in the HTTP API; with `isStored`, also the order, which programs do
-  /// not see.
-  package func write(to json: inout JSONWriter, isStored: Bool = false) {
+  /// Writes the fields that are given, by their names in the HTTP API. `order` is for the store alone.
+  package func write(to json: inout JSONWriter, order: TaskOrder = .newestFirst) {
     json.object { json in
-      if isStored { json.member("sort", order.rawValue) }
+      if order == .oldestFirst { json.member("sort", order.rawValue) }
       if !states.isEmpty { json.member("state", states.map(\.rawValue)) }
       if !queues.isEmpty { json.member("queue", queues) }
       if !kinds.isEmpty { json.member("kind", kinds.map(\.rawValue)) }
@@ -23,15 +22,20 @@ extension OperationFilter {
     }
   }
 
-  package init(from reader: inout JSONReader, isStored: Bool = false) throws(DecodingFailure) {
+  package init(from reader: inout JSONReader) throws(DecodingFailure) {
+    var order: TaskOrder?
+    try self.init(from: &reader, order: &order)
+  }
+
+  /// `order`: nil if the filter is to have none.
+  package init(from reader: inout JSONReader, order: inout TaskOrder?) throws(DecodingFailure) {
     self.init()
     var filter = OperationFilter()
-    // Earlier versions stored none, and began with the newest task.
-    if isStored { filter.order = .newestFirst }
+    var its = order
     let known = ["state", "queue", "kind", "host", "code", "label", "text", "after", "before"]
-    try reader.object(known: isStored ? known + ["sort"] : known) { reader, name throws(DecodingFailure) in
+    try reader.object(known: its == nil ? known : known + ["sort"]) { reader, name throws(DecodingFailure) in
       switch name {
-      case "sort" where isStored: filter.order = try reader.choice()
+      case "sort" where its != nil: its = try reader.choice()
       case "state": filter.states = try Self.list(&reader) { reader throws(DecodingFailure) in try reader.choice() }
       case "queue": filter.queues = try Self.list(&reader, Self.string)
       case "kind": filter.kinds = try Self.list(&reader, Self.string).map(TaskKind.init(rawValue:))
@@ -44,7 +48,7 @@ extension OperationFilter {
       default: try reader.skip()
       }
     }
-    self = filter
+    (self, order) = (filter, its)
   }
 
   private static func string(_ reader: inout JSONReader) throws(DecodingFailure) -> String {
@@ -79,7 +83,7 @@ extension TaskOperation {
         json.name("filter")
         filter.write(to: &json)
       case .ids(let ids):
-        json.member("ids", ids.count)
+        json.member("ids", idCount)
         if withIDs { json.member("taskIds", ids) }
       }
       json.member("actor", orNull: actor)

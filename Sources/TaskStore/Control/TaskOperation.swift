@@ -34,6 +34,11 @@ package struct TaskOperation: Hashable, Sendable {
   package var id: UniqueID
   package var action: ControlAction
   package var selection: Selection
+  /// The order in which it looks at the tasks of a filter. Those that get a place in a line get it in their order; any
+  /// others are mostly among the newest of very many that have ended.
+  package var order: TaskOrder
+  /// How many ids it was given. In a list, one that has ended has the number alone.
+  package var idCount = 0
   /// The only queues whose tasks it may touch; nil for all.
   package var queues: [String]?
   package var actor: String?
@@ -53,6 +58,12 @@ package struct TaskOperation: Hashable, Sendable {
     self.id = id
     self.action = action
     self.selection = selection
+    order =
+      switch action {
+      case .resume, .retry, .prioritize: .oldestFirst
+      case .pause, .cancel, .remove: .newestFirst
+      }
+    if case .ids(let ids) = selection { idCount = ids.count }
     self.queues = queues
     self.actor = actor
     self.createdAt = createdAt
@@ -61,7 +72,7 @@ package struct TaskOperation: Hashable, Sendable {
 
 /// How far an operation is.
 package struct OperationProgress: Hashable, Sendable {
-  /// The last task that was looked at, in the order of the filter; nil before the first.
+  /// The last task that was looked at, in the operation's order; nil before the first.
   package var position: TaskCursor?
   /// Of given ids: how many were looked at.
   package var lookedAt = 0
@@ -97,8 +108,6 @@ package struct OperationFilter: Hashable, Sendable {
   /// Created then or later.
   package var after: Timestamp?
   package var before: Timestamp?
-  /// The order in which its tasks get their commands, and so that of their places in their lines.
-  package var order = TaskOrder.oldestFirst
 
   package init() {}
 }
@@ -178,7 +187,9 @@ package protocol OperationStore: Sendable {
     _ driver: UniqueID, seconds: Int, limit: Int, only: UniqueID?
   ) async throws -> [TaskOperation]
   /// Up to `limit` tasks after a position, or the first ones. Looks at a bounded number of tasks, so it may find fewer.
-  func walk(_ filter: OperationFilter, after position: TaskCursor?, limit: Int) async throws -> TaskWalk
+  func walk(
+    _ filter: OperationFilter, _ order: TaskOrder, after position: TaskCursor?, limit: Int
+  ) async throws -> TaskWalk
   /// The tasks among `ids` that exist, were created before `time`, and are in one of `queues` (nil for all).
   func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask]
   /// Returns false, and notes nothing, if the operation does not run or another driver has it.

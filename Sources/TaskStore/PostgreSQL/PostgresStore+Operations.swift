@@ -14,7 +14,7 @@ extension PostgresStore {
     var filter: [UInt8]?
     var ids: PostgresValue = .null(.uuidArray)
     switch operation.selection {
-    case .filter(let its): filter = JSONWriter.write { its.write(to: &$0, isStored: true) }
+    case .filter(let its): filter = JSONWriter.write { its.write(to: &$0, order: operation.order) }
     case .ids(let its): ids = .uuids(its)
     }
     let created = try await call {
@@ -111,14 +111,16 @@ extension PostgresStore {
     return taken
   }
 
-  package func walk(_ filter: OperationFilter, after position: TaskCursor?, limit: Int) async throws -> TaskWalk {
+  package func walk(
+    _ filter: OperationFilter, _ order: TaskOrder, after position: TaskCursor?, limit: Int
+  ) async throws -> TaskWalk {
     // What no task has ends the walk. An operation of an earlier version may ask for it.
     guard let labels = try? TaskFilter.labels(filter.labels) else { return TaskWalk() }
     let page = try await find(
       TaskFilter(
         states: Set(filter.states), queues: Set(filter.queues), kinds: Set(filter.kinds), hosts: Set(filter.hosts),
         codes: Set(filter.codes), labels: labels, text: filter.text, createdAfter: filter.after,
-        createdBefore: filter.before, order: filter.order, cursor: position, limit: limit),
+        createdBefore: filter.before, order: order, cursor: position, limit: limit),
       lookingAt: Self.examined)
     let states = try await states(of: page.tasks)
     var walk = TaskWalk()
@@ -218,7 +220,7 @@ extension PostgresStore {
     let (afterAt, afterID) = (try columns["after_at"], try columns["after_id"])
     let (lookedAt, isWalked, matched) = (try columns["looked_at"], try columns["is_walked"], try columns["matched"])
     let (sent, applied, refused) = (try columns["sent"], try columns["applied"], try columns["refused"])
-    let (refusals, idle) = (try columns["refusals"], try columns["idle"])
+    let (refusals, idle, idCount) = (try columns["refusals"], try columns["idle"], try columns["id_count"])
     return { row in
       let name = try row.text(action)
       guard
@@ -226,11 +228,13 @@ extension PostgresStore {
           name: name, priority: try row[priority].map { Int(try $0.int16()) }, files: try row.bool(files))
       else { throw StoreError.schema("the database knows an operation “\(name)”, which this program does not") }
       var selection = TaskOperation.Selection.filter(OperationFilter())
+      // Earlier versions stored none.
+      var order: TaskOrder? = .newestFirst
       if let filter = try row[filter]?.bytes() {
         // Without a condition that it does not know, it would select more tasks than it should.
         selection = .filter(
           try JSONReader.read(filter, refusingUnknownNames: true) { reader throws(DecodingFailure) in
-            try OperationFilter(from: &reader, isStored: true)
+            try OperationFilter(from: &reader, order: &order)
           })
       } else {
         selection = .ids(try row.ids(ids))
@@ -239,6 +243,8 @@ extension PostgresStore {
         id: try row.id(id), action: action, selection: selection,
         queues: try row[queues] == nil ? nil : try row.texts(queues), actor: try row[actor]?.text(),
         createdAt: try row.time(createdAt))
+      operation.order = order ?? .newestFirst
+      operation.idCount = try row.int(idCount)
       operation.state = try row.known(state)
       operation.finishedAt = try row.optionalTime(finishedAt)
       operation.error = try row[error]?.text()
@@ -263,11 +269,17 @@ extension PostgresStore {
 }
 
 extension StoreQueries {
-  private static let operationColumns = """
-    id, action, priority, files, filter, ids, queues, actor, created_at, state, finished_at, error, after_at, after_id,
-    looked_at, is_walked, matched, sent, applied, refused, refusals::json refusals,
+  private static let operationColumns = columns(ids: "ids")
+  /// Of one that has ended, nothing needs the ids themselves, which may be 10,000.
+  private static let listedColumns = columns(ids: "case when finished_at is null then ids else ids[:0] end ids")
+
+  private static func columns(ids: String) -> String {
+    """
+    id, action, priority, files, filter, \(ids), coalesce(cardinality(ids), 0) id_count, queues, actor, created_at, state,
+    finished_at, error, after_at, after_id, looked_at, is_walked, matched, sent, applied, refused, refusals::json refusals,
     (extract(epoch from now() - moved_at) * 1000000)::bigint idle
     """
+  }
 
   /// Returns no row if it was created before, or if its actor has as many as it may have.
   static let createOperation = PostgresStatement(
@@ -282,7 +294,7 @@ extension StoreQueries {
   static let operation = PostgresStatement("select \(operationColumns) from operation where id = $1")
   static let operations = PostgresStatement(
     """
-    select \(operationColumns) from operation where $2::text[] is null or queues <@ $2
+    select \(listedColumns) from operation where $2::text[] is null or queues <@ $2
      order by created_at desc, id desc limit $1
     """)
 

@@ -40,8 +40,8 @@ package final class StorageRoots: Sendable {
   /// The directories of the roots and the volumes that are mounted there.
   package let storage: Storage
   private let roots: [String: StorageRoot]
-  private let makeRemote: @Sendable () -> StorageRoot
-  private let madeRemote = Lock<StorageRoot?>(nil)
+  /// The loop, connections and threads of work that touches no storage, which no root holds up; without a name or a volume.
+  package let remote: StorageRoot
   let metrics = TransferMetrics()
   let hosts: HostConnections
 
@@ -54,7 +54,7 @@ package final class StorageRoots: Sendable {
     let held = HeldBytes()
     let metrics = metrics
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
-    let make = { @Sendable (name: String, word: String) in
+    let make = { (name: String, word: String, sources: [String]) in
       let loop = EventLoop(name: "engine-\(word)")
       return StorageRoot(
         name: name, storage: storage, loop: loop, client: CurlClient(loop: loop, options: curl),
@@ -63,32 +63,23 @@ package final class StorageRoots: Sendable {
         deletes: BlockingPool(name: "deletes-\(word)", threads: 4),
         digests: BlockingPool(name: "digests-\(word)", threads: 2),
         copies: Dictionary(
-          uniqueKeysWithValues: storage.roots.keys.map {
+          uniqueKeysWithValues: sources.map {
             ($0, BlockingPool(name: "copies-\($0)-\(word)", threads: 4))
           }), credentials: settings.credentials,
         usesAWSCredentials: settings.awsCredentials, hosts: hosts, held: held,
         limiter: limiter, metrics: metrics)
     }
-    roots = Dictionary(uniqueKeysWithValues: storage.roots.keys.map { ($0, make($0, $0)) })
-    makeRemote = { make("", "remote") }
+    let names = Array(storage.roots.keys)
+    roots = Dictionary(uniqueKeysWithValues: names.map { ($0, make($0, $0, names)) })
+    remote = make("", "remote", [])
   }
 
   /// `nil` if no root has this name. Report ``StorageError/unknownRoot(_:)`` then.
   package subscript(name: String) -> StorageRoot? { roots[name] }
 
-  /// The loop, connections and threads of work that touches no storage, which no root holds up. Made when it is first
-  /// needed, and without a name or a volume.
-  package var remote: StorageRoot {
-    madeRemote.withLock { made in
-      let root = made ?? makeRemote()
-      made = root
-      return root
-    }
-  }
-
   /// Ends the transfers that still run and frees the connections and threads. Blocks until the threads have ended.
   package func close() async {
     for root in roots.values { await root.close() }
-    await madeRemote.withLock { $0 }?.close()
+    await remote.close()
   }
 }

@@ -39,13 +39,12 @@ final class RemoteSource: OpenedSource {
   /// - Parameters:
   ///   - s3: Signs the requests, if `url` is that of an object.
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
-  ///   - mayLoseTLS: Whether a redirect may lead from https to http.
   ///   - holder: In whose name the bytes are held.
   static func open(
-    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], mayLoseTLS: Bool = false, lane: HTTPLane,
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane,
     holder: String
   ) async throws -> RemoteSource {
-    let server = SourceServer(url, s3: s3, fields: fields, mayLoseTLS: mayLoseTLS, lane: lane, holder: holder)
+    let server = SourceServer(url, s3: s3, fields: fields, lane: lane, holder: holder)
     var answer = try await server.get(.first(count: firstRange))
     if case .part(let bytes, let version) = answer, let size = version.size {
       if Int64(bytes.count) == size { return RemoteSource(server, version, size: size, held: bytes) }
@@ -163,17 +162,15 @@ private final class SourceServer: Sendable {
   }
 
   private let fields: [HeaderField]
-  private let mayLoseTLS: Bool
   private let lane: HTTPLane
   private let holder: String
   private let limits = DownloadLimits()
   private let state: Lock<State>
 
   init(
-    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], mayLoseTLS: Bool, lane: HTTPLane, holder: String
+    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String
   ) {
     self.fields = fields
-    self.mayLoseTLS = mayLoseTLS
     self.lane = lane
     self.holder = holder
     state = Lock(State(url, s3: s3))
@@ -225,7 +222,7 @@ private final class SourceServer: Sendable {
     let signer = await s3?.current()
     let exchange = Exchange(
       asked, at: place, source: url, isMedia: ResponseGate.isMedia(path: url.path), object: s3?.place,
-      redirects: limits.redirects, mayLoseTLS: mayLoseTLS)
+      redirects: limits.redirects)
     var head = CurlHead(status: 0)
     let fetch = Fetch(exchange, receiver: receiver) { answer, place in
       if place.isAtOrigin { s3?.client.learnTime(from: answer) }
@@ -245,6 +242,11 @@ private final class SourceServer: Sendable {
       return .unranged
     case .refused(let failure, _), .misdirected(let failure): throw failure
     case .status(var failure):
+      // What a redirect named may have expired: the source's own server is asked again.
+      if place.url != url.text, DownloadMachine.staleCodes.contains(failure.code) {
+        failure.class = .retry
+        throw failure
+      }
       // No other signature can be had of the source's own server.
       if end.place.isAtOrigin, [.http(401), .http(403)].contains(failure.code) { failure.class = .fail }
       throw failure

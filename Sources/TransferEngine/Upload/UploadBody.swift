@@ -157,7 +157,12 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     reading = bodies.loop.task { [self] in
       let result: Result<ArraySlice<UInt8>, any Error>
       do {
-        let bytes = try await bodies.source.read(block)
+        let source = bodies.source
+        // A source on another server may be away for a moment, and a body that is cut off may have to be sent anew.
+        let bytes =
+          source.needsConnections
+          ? try await bodies.loop.patiently(while: bodies.mayWrite) { try await source.read(block) }
+          : try await source.read(block)
         if block.upperBound == range.upperBound { try await beforeLast() }
         result = .success(bytes)
       } catch {

@@ -78,7 +78,7 @@ package struct UploadEngine: Sendable {
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
           return try await RemoteSource.open(
-            url, fields: fields, mayLoseTLS: spec.expect.sha256 != nil, lane: root.lane(), holder: holder())
+            url, fields: fields, lane: root.lane(), holder: holder())
         }
       )
     case .s3(let object):

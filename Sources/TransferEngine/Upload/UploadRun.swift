@@ -402,7 +402,7 @@ extension TaskFailure {
   /// Whether the request was refused, or never reached the server.
   fileprivate var tellsThatNothingWasMade: Bool {
     if let status = code.httpStatus {
-      400..<500 ~= status && status != 408 || status == 503
+      400..<500 ~= status && status != 408
     } else {
       code == .connectFailed
     }

@@ -89,7 +89,7 @@ package struct RunTable: Sendable {
   private var rounds = (published: 0, renewed: 0)
   /// About so many samples are published, and recorded, in one call.
   private static let publishedAtOnce = 256
-  private static let renewedAtOnce = 64
+  private static let renewedAtOnce = 48
 
   package init(concurrency: Int, watchdog: Watchdog) {
     self.concurrency = concurrency

@@ -91,7 +91,7 @@ extension Table {
     for operation in operations {
       let progress = operation.progress
       table.add([
-        "\(operation.id)", operation.action.words, operation.selection.words,
+        "\(operation.id)", operation.action.words, operation.selectionWords,
         operation.waitsFor.map { "waits for \("\($0.id)".suffix(12))" } ?? operation.state.rawValue,
         "\(progress.matched)", "\(progress.applied)", "\(progress.refused)", operation.actor ?? "",
         operation.createdAt.relative,
@@ -111,11 +111,11 @@ extension ControlAction {
   }
 }
 
-extension TaskOperation.Selection {
+extension TaskOperation {
   /// `queue a, b; state failed`
-  var words: String {
-    switch self {
-    case .ids(let ids): return ids.count == 1 ? "1 by its id" : "\(ids.count) by their ids"
+  var selectionWords: String {
+    switch selection {
+    case .ids: return idCount == 1 ? "1 by its id" : "\(idCount) by their ids"
     case .filter(let filter):
       let conditions: [(name: String, values: [String])] = [
         ("state", filter.states.map(\.rawValue)), ("queue", filter.queues), ("kind", filter.kinds.map(\.rawValue)),

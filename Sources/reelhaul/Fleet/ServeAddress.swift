@@ -25,6 +25,7 @@ struct ServeAddress: Sendable {
     settings.hasOpenMetrics = arguments[flag: .openMetrics]
     settings.requestsPerSecond = arguments.integer(.requestsPerSecond).map { Int($0) }
     settings.names = try Self.hostNames(arguments.all(.hostNames))
+    settings.names.insert(host.contains(":") ? "[\(host)]" : host)
     let proxies = try arguments.all(.trustedProxies).map { text in
       do { return try CIDR(text) } catch { throw UsageError("--trusted-proxy: \(error)") }
     }

@@ -23,11 +23,8 @@ enum UnknownSettings {
   /// A sentence about the worker settings that are given but ignored, because `workers`, the environment of the
   /// fleet's workers, has other values.
   static func unfollowed(_ settings: Settings, _ workers: [String: String]) -> String? {
-    let names = Subcommand.worker.spec.options.compactMap(\.environment) + settings.names(withPrefix: "REELHAUL_KAFKA_")
-    let unfollowed = Set(names).filter { name in
-      settings[name].map { !$0.isEmpty && $0 != workers[name] } ?? false
-    }
+    let unfollowed = settings.ofWorkers.filter { !$1.isEmpty && $1 != workers[$0] }.keys.sorted()
     guard !unfollowed.isEmpty else { return nil }
-    return "'up' uses its own values and ignores \(unfollowed.sorted().joined(separator: ", "))."
+    return "'up' uses its own values and ignores \(unfollowed.joined(separator: ", "))."
   }
 }

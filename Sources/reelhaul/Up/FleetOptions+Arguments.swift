@@ -6,6 +6,14 @@ import ReelhaulKafka
 import ReelhaulSystem
 import WorkerOptions
 
+extension Settings {
+  /// The environment that gives workers the settings of the environment and of the file.
+  var ofWorkers: [String: String] {
+    let names = Subcommand.worker.spec.options.compactMap(\.environment) + names(withPrefix: "REELHAUL_KAFKA_")
+    return Dictionary(names.compactMap { name in self[name].map { (name, $0) } }) { $1 }
+  }
+}
+
 extension FleetOptions {
   init(_ context: Context) throws {
     let arguments = context.arguments
@@ -36,6 +44,7 @@ extension FleetOptions {
       postgres: arguments[.runningPostgres],
       topicPrefix: FleetSettings.topics(arguments, .fleetTopicPrefix).prefix,
       executable: Self.ownExecutable(), workerSettings: settings)
+    givenSettings = arguments.settings.ofWorkers
     if case .existing = broker { return }
     // These properties are for another broker: the fleet's own broker speaks plaintext.
     unset = arguments.settings.names(withPrefix: "REELHAUL_KAFKA_")

@@ -152,7 +152,8 @@ struct UpRun {
   }
 
   private func kafka(_ fleet: LocalFleet) throws -> KafkaConfiguration {
-    guard let kafka = try FleetSettings.kafka(context.environment.merging(fleet.environment) { $1 }) else {
+    let given = context.environment.merging(context.arguments.settings.ofWorkers) { $1 }
+    guard let kafka = try FleetSettings.kafka(given.merging(fleet.environment) { $1 }) else {
       throw CommandFailure(.unreachable, "the fleet has no Kafka")
     }
     return kafka

@@ -304,4 +304,44 @@ extension UploadS3Tests {
       #expect(copy.metadata["title"] == "One")
     }
   }
+
+  @Test(
+    "a source whose signed URL expires in the middle is asked for another one", arguments: [400, 401, 403, 404, 410])
+  func expiredPlace(status: Int) async throws {
+    let content = OriginFile(seed: 1, size: Int64(Self.size))
+    let origin = try OriginServer()
+    defer { origin.close() }
+    origin.serve("/source.mp4", content)
+    for name in ["/signed/1", "/signed/2"] { origin.serve(name, content) }
+    let (first, second) = (origin.url("/signed/1"), origin.url("/signed/2"))
+    let isExpired = Lock(false)
+    origin.script("/source.mp4") { _ in [.redirect(to: isExpired.withLock { $0 } ? second : first)] }
+    origin.script("/signed/1") { request in
+      if request.number > 1 { isExpired.withLock { $0 = true } }
+      return request.number > 1 ? [.answer(status)] : []
+    }
+    try await UploadHarness.run { harness in
+      let outcome = await harness.run(Self.copy { $0.source = origin.url("/source.mp4") })
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.bytes == content.bytes)
+      #expect(!origin.exchanges("/signed/2").isEmpty)
+    }
+  }
+
+  @Test(
+    "a store that finds no such source to copy, or not this version, gets the bytes from the worker",
+    arguments: [("NoSuchKey", 404), ("PreconditionFailed", 412), ("InvalidArgument", 400)])
+  func unresolved(code: String, status: Int) async throws {
+    try await UploadHarness.run { harness in
+      let bytes = Self.bytes(Self.size)
+      harness.store.put("films/source.mp4", bytes: bytes)
+      harness.store.script { request in
+        request.operation == .uploadPartCopy
+          ? [.status(status, body: "<Error><Code>\(code)</Code><Message>no</Message></Error>")] : []
+      }
+      let outcome = await harness.run(Self.copy { $0.ifExists = .replace })
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects["films/film.mp4"]?.bytes == bytes)
+    }
+  }
 }

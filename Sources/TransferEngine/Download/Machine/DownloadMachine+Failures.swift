@@ -139,7 +139,7 @@ extension DownloadMachine {
     work.isAdmitted && running.place.url != source && Self.staleCodes.contains(failure.code)
   }
 
-  private static let staleCodes: Set<TaskFailure.Code> = [.http(400), .http(401), .http(403), .http(404), .http(410)]
+  static let staleCodes: Set<TaskFailure.Code> = [.http(400), .http(401), .http(403), .http(404), .http(410)]
 
   /// ``Action/pause(milliseconds:)`` is over.
   mutating func retryDue() -> [Action] {

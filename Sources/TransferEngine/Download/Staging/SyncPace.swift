@@ -6,9 +6,9 @@ import Synchronization
 /// other, because each write to the store costs more than what it carries.
 final class SyncPace: Sendable {
   /// Of all runs together, in a second.
-  static let syncs = 64
+  static let syncs = 48
   /// No run waits longer for this reason.
-  static let longest = Duration.seconds(16)
+  static let longest = Duration.seconds(24)
   /// How long a record of very many runs may wait. A run that is stopped meanwhile waits for it, too.
   static let patience = Duration.milliseconds(150)
 

@@ -34,13 +34,13 @@ extension S3Target {
       return UploadReceipt(segment: segment.number, etag: etag)
     } catch let error as S3Error {
       switch error.code {
-      case "PreconditionFailed", "NoSuchKey", "NoSuchVersion": throw UploadSourceChanged()
+      case "PreconditionFailed", "NoSuchKey", "NoSuchVersion": try await upload.body.source.check()
       case "NoSuchUpload":
         try await checkDoubt(upload)
         throw UploadGone()
-      default: break
+      default:
+        guard Self.refusesCopy(error) else { throw failure(error) }
       }
-      guard Self.refusesCopy(error) else { throw failure(error) }
       // Another upload then takes the bytes from the worker.
       hasRefusedCopy.withLock { $0 = true }
       throw UploadGone()
@@ -49,7 +49,7 @@ extension S3Target {
 
   /// Whether the store does not copy at all, or not this source.
   private static func refusesCopy(_ error: S3Error) -> Bool {
-    [405, 501].contains(error.status)
-      || ["NotImplemented", "AccessDenied", "MethodNotAllowed", "InvalidRequest"].contains(error.code)
+    error.status == 405 || error.mayRefuseField
+      || ["AccessDenied", "MethodNotAllowed", "InvalidRequest"].contains(error.code)
   }
 }
