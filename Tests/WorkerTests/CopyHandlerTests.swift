@@ -318,19 +318,21 @@ import WorkerCore
     mirror.serve("/mirror.mp4", Self.film)
     try await CopyBench.run { bench in
       let relay = try TLSRelay(to: bench.origin.port)
-      defer { relay.close() }
+      let other = try TLSRelay(to: mirror.port)
+      defer {
+        relay.close()
+        other.close()
+      }
       let credentials = #"{"archive": {"bearer": "secret-word", "hosts": ["127.0.0.1:\#(relay.port)"]}}"#
       try bench.write(Array(credentials.utf8), to: bench.credentials)
       bench.origin.serve(CopyBench.path, Self.film)
       bench.origin.script(CopyBench.path) { request in
-        [.redirect(to: mirror.url("/mirror.mp4?signature=secret-value", host: "localhost"))]
+        [.redirect(to: other.url("/mirror.mp4?signature=secret-value"))]
       }
       let spec = bench.spec(.web, .web) {
         $0.source = relay.url(CopyBench.path)
         $0.credential = "archive"
         $0.headers = [HeaderField(name: "X-Film", value: "one")]
-        // The mirror has no TLS.
-        $0.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
       }
       let outcome = try await bench.run(spec)
       #expect(outcome.output != nil, "\(outcome)")
@@ -345,7 +347,6 @@ import WorkerCore
           $0.source = relay.url(CopyBench.path)
           $0.credential = "archive"
           $0.ifExists = .replace
-          $0.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
         }
       ).failure
       #expect(gone?.code == .http(410) && gone?.message.contains("secret") == false)
@@ -355,7 +356,8 @@ import WorkerCore
     }
   }
 
-  @Test("a redirect from https to http is followed only if a SHA-256 is expected")
+  /// A copy to a server reads its source twice, and only what is read first has the digest.
+  @Test("a redirect from https to http is followed only to a storage, and if a SHA-256 is expected")
   func withoutTLS() async throws {
     try await CopyBench.run { bench in
       let relay = try TLSRelay(to: bench.origin.port)
@@ -367,7 +369,7 @@ import WorkerCore
         #expect(try await bench.run(spec).failure?.code == .redirectRefused)
         spec.id = .random()
         spec.expect.sha256 = Self.film.content.sha256(size: Self.film.size)
-        #expect(try await bench.run(spec).failure == nil)
+        #expect(try await bench.run(spec).failure?.code == (to == .web ? .redirectRefused : nil))
       }
     }
   }

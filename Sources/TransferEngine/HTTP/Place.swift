@@ -30,7 +30,8 @@ struct Place: Hashable, Sendable {
     guard next.text.utf8.count <= TaskSpec.urlLimit else { throw refuse("of more than \(TaskSpec.urlLimit) bytes") }
     guard !next.hasCredentials else { throw refuse("with credentials in it") }
     guard next.scheme == "https" || !url.hasPrefix("https:") || mayLoseTLS else {
-      throw refuse("without TLS, which is followed only by a download or copy whose SHA-256 is expected")
+      throw refuse(
+        "without TLS, which is followed only by a download, or a copy to a storage, whose SHA-256 is expected")
     }
     return Place(url: next.text, isAtOrigin: isAtOrigin && next.isSameOrigin(as: origin))
   }

@@ -6,11 +6,13 @@ extension EventLoop {
   private static let mostFailures = 5
 
   /// Asks or reads again after failures that may pass, where the next attempt would do much work anew. Throws the last of
-  /// them, and `CancellationError` if it is not to go on after a pause.
+  /// them, or the first that comes `limit` after the first one, and `CancellationError` if it is not to go on after a
+  /// pause.
   func patiently<Value: Sendable>(
-    while goesOn: () -> Bool = { true }, _ ask: () async throws -> Value
+    for limit: Duration = .seconds(600), while goesOn: () -> Bool = { true }, _ ask: () async throws -> Value
   ) async throws -> Value {
     var failures = 0
+    var deadline: BootInstant?
     while true {
       do {
         return try await ask()
@@ -18,6 +20,9 @@ extension EventLoop {
         where failure.class == .retry && failure.code != .digestMismatch && failures < Self.mostFailures
       {
         failures += 1
+        let end = deadline ?? .now + limit
+        deadline = end
+        guard .now < end else { throw failure }
         let asked = failure.retryAfter ?? 0
         guard asked <= UploadQueue.longestPause else { throw failure }
         try await sleep(for: max(.seconds(asked), .milliseconds(100 << failures)))

@@ -151,6 +151,10 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
     reading = nil
   }
 
+  /// A source on another server may be away for a moment, and a body that is cut off may have to be sent anew. The server
+  /// that waits for the next bytes has its own patience.
+  static let patience = Duration.seconds(20)
+
   private func readAhead() {
     guard reading == nil, blocks.count < ahead, next < range.upperBound else { return }
     let (turn, block) = (turn, bodies.source.block(at: next, of: range))
@@ -158,10 +162,9 @@ package final class UploadBody: CurlBody, @unchecked Sendable {
       let result: Result<ArraySlice<UInt8>, any Error>
       do {
         let source = bodies.source
-        // A source on another server may be away for a moment, and a body that is cut off may have to be sent anew.
         let bytes =
           source.needsConnections
-          ? try await bodies.loop.patiently(while: bodies.mayWrite) { try await source.read(block) }
+          ? try await bodies.loop.patiently(for: Self.patience, while: bodies.mayWrite) { try await source.read(block) }
           : try await source.read(block)
         if block.upperBound == range.upperBound { try await beforeLast() }
         result = .success(bytes)

@@ -344,4 +344,31 @@ extension UploadS3Tests {
       #expect(harness.store.objects["films/film.mp4"]?.bytes == bytes)
     }
   }
+
+  @Test("a source that is away for some seconds does not cost what a PUT has sent") func sourceAway() async throws {
+    let content = OriginFile(seed: 1, size: 9 << 20)
+    let origin = try OriginServer()
+    defer { origin.close() }
+    origin.serve("/source.mp4", content)
+    // More than one read asks.
+    let away = Lock(0)
+    origin.script("/source.mp4") { request in
+      guard request["range"]?.hasPrefix("bytes=0-") == false, request.number > 4 else { return [] }
+      return away.withLock { count in
+        count += 1
+        return count <= 7 ? [.answer(503)] : []
+      }
+    }
+    try await UploadHarness.run { harness in
+      let spec = Self.copy {
+        $0.source = origin.url("/source.mp4")
+        $0.destination = harness.store.url("/put/film.mp4")
+        $0.credential = nil
+      }
+      let outcome = await harness.run(spec)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects["put/film.mp4"]?.bytes == content.bytes)
+      #expect(harness.store.exchanges(.put).count == 1 && away.withLock { $0 } > 7)
+    }
+  }
 }

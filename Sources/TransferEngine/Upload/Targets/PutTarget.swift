@@ -146,8 +146,8 @@ struct PutTarget: UploadTarget {
   ) async throws -> CurlAnswer {
     let isSentOnce = upload.plan.isSentOnce
     // With the last block the file is public.
-    let publish = { @Sendable in
-      try await upload.body.source.check()
+    let publish = { @Sendable [loop = lane.loop] in
+      try await loop.patiently(for: UploadBody.patience) { try await upload.body.source.check() }
       // A request that is over publishes nothing any more.
       try Task.checkCancellation()
       if isSentOnce { try await upload.publishing(true) }
