@@ -842,9 +842,10 @@ def more_new_dead_letters_than_a_page_has_hide_none(s):
     page.get_by_role("button", name="Read older ones").click()
     expect(page.locator(".groups li")).to_have_count(2)
     pages.update({"0-30": ([dead_letter(20)], "0-20"), "0-20": pages[""], "": ([dead_letter(30)], "0-30")})
-    for count in range(1, 5):
+    for count in range(1, 4):
         expect(page.locator(".groups li")).to_have_count(count)
         page.get_by_role("button", name="Read older ones").click()
+    expect(page.locator(".groups li")).to_have_count(4)
     page.context.close()
 
 
