@@ -369,9 +369,9 @@ import TransferEngine
       #expect(samples.count <= 256)
       published += samples.map(\.taskID)
     }
-    for _ in 0..<16 {
+    for _ in 0..<21 {
       let samples = table.takeRenewed(of: first, now: at(1000))
-      #expect(samples.count <= 64)
+      #expect(samples.count <= 48)
       recorded += samples.map(\.taskID)
     }
     #expect(published.count == 1000 && Set(published).count == 1000)
