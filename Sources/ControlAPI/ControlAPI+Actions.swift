@@ -32,8 +32,7 @@ extension ControlAPI {
   private func act(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
     let action = try Self.action(call)
-    let named = call.path["id"] ?? ""
-    guard let task = UniqueID(named) else { throw HTTPError(400, "\"\(named.prefix(100))\" is no task id") }
+    let task = try Self.taskID(of: call)
     let key = try IdempotencyKeys.key(of: call.request)
     // Another action, or one with another body, is another command.
     let id = key.map { key in
@@ -42,7 +41,7 @@ extension ControlAPI {
     }
     let tags = call.request.headers["if-match"]
     do {
-      let shown = try await shownTask(named, for: call.principal)
+      let shown = try await shownTask(task, for: call.principal)
       guard EntityTag.matches(tags, sequence: shown.task.sequence) else {
         throw HTTPError(412, "the task has changed since: read it again")
       }

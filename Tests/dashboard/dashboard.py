@@ -790,13 +790,16 @@ def equal_keys_lose_no_row(s):
     page.context.close()
 
 
-@check
-def dead_letters_behind_many_that_were_dropped_are_found(s):
-    letter = {
-        "id": "0-1", "at": "2026-01-01T00:00:00.000000Z", "topic": "reelhaul.commands", "partition": 0, "offset": 7,
-        "code": "malformed_json", "reason": "no JSON", "taskId": None, "text": "x", "bytes": 1, "isCut": False,
+def dead_letter(offset, **more):
+    return {
+        "id": f"0-{offset}", "at": f"2026-01-01T00:00:00.{offset:06}Z", "topic": "reelhaul.commands", "partition": 0,
+        "offset": offset, "code": "malformed_json", "reason": "no JSON", "taskId": None, "text": "x", "bytes": 1,
+        "isCut": False, **more,
     }  # fmt: skip
-    pages = {"": ([], "0-900"), "0-900": ([], "0-400"), "0-400": ([letter], "0-1")}
+
+
+def dead_letters(s, pages):
+    """Shows dead letters: `pages` has the letters and the next cursor of each cursor, and may change."""
     page = s.browser.page()
 
     def answer(route):
@@ -806,6 +809,13 @@ def dead_letters_behind_many_that_were_dropped_are_found(s):
 
     page.route("**/v1/dead-letters?*", answer)
     page.goto(f"{s.base}?view=dead-letters")
+    return page
+
+
+@check
+def dead_letters_behind_many_that_were_dropped_are_found(s):
+    pages = {"": ([], "0-900"), "0-900": ([], "0-400"), "0-400": ([dead_letter(7)], "0-1")}
+    page = dead_letters(s, pages)
     expect(page.locator("#main")).to_contain_text("The newest ones were all replayed or dropped.")
     page.get_by_role("button", name="Read older ones").click()
     expect(page.locator(".groups li")).to_contain_text("malformed_json")
@@ -819,26 +829,10 @@ def dead_letters_behind_many_that_were_dropped_are_found(s):
     page.context.close()
 
 
-def dead_letter(offset, **more):
-    return {
-        "id": f"0-{offset}", "at": f"2026-01-01T00:00:00.{offset:06}Z", "topic": "reelhaul.commands", "partition": 0,
-        "offset": offset, "code": "malformed_json", "reason": "no JSON", "taskId": None, "text": "x", "bytes": 1,
-        "isCut": False, **more,
-    }  # fmt: skip
-
-
 @check
 def more_new_dead_letters_than_a_page_has_hide_none(s):
     pages = {"": ([dead_letter(9)], "0-9"), "0-9": ([dead_letter(8)], "0-8")}
-    page = s.browser.page()
-
-    def answer(route):
-        cursor = (re.search("cursor=(.*)", route.request.url) or [None, ""])[1]
-        letters, next = pages[cursor]
-        route.fulfill(json={"deadLetters": letters, "hasMore": next is not None, "next": next})
-
-    page.route("**/v1/dead-letters?*", answer)
-    page.goto(f"{s.base}?view=dead-letters")
+    page = dead_letters(s, pages)
     page.get_by_role("button", name="Read older ones").click()
     expect(page.locator(".groups li")).to_have_count(2)
     pages.update({"0-30": ([dead_letter(20)], "0-20"), "0-20": pages[""], "": ([dead_letter(30)], "0-30")})
@@ -852,8 +846,7 @@ def more_new_dead_letters_than_a_page_has_hide_none(s):
 @check
 def a_long_dead_letter_is_replayed_whole(s):
     letter, sent = dead_letter(7, text="beg", isCut=True), []
-    page = s.browser.page()
-    page.route("**/v1/dead-letters?*", lambda route: route.fulfill(json={"deadLetters": [letter], "hasMore": False, "next": None}))
+    page = dead_letters(s, {"": ([letter], None)})
     page.route("**/v1/dead-letters/0-7", lambda route: route.fulfill(json=dead_letter(7, text="beginning and end")))
 
     def replay(route):
@@ -861,7 +854,6 @@ def a_long_dead_letter_is_replayed_whole(s):
         route.fulfill(status=202, json={})
 
     page.route("**/v1/dead-letters/0-7/actions/replay", replay)
-    page.goto(f"{s.base}?view=dead-letters")
     page.get_by_role("button", name="Replay…").click()
     expect(page.get_by_label("The command")).to_have_value("beginning and end")
     page.get_by_role("button", name="Replay", exact=True).click()
@@ -885,16 +877,8 @@ def an_empty_list_gets_its_first_task(s):
 
 @check
 def a_dead_letter_of_a_topic_that_was_made_anew_is_another_one(s):
-    letter = {
-        "id": "0-0", "at": "2026-01-01T00:00:00.000000Z", "topic": "reelhaul.commands", "partition": 0, "offset": 7,
-        "code": "malformed_json", "reason": "former", "taskId": None, "text": "x", "bytes": 1, "isCut": False,
-    }  # fmt: skip
-    page = s.browser.page()
-    page.route(
-        "**/v1/dead-letters?*",
-        lambda route: route.fulfill(json={"deadLetters": [letter], "hasMore": False, "next": None}),
-    )
-    page.goto(f"{s.base}?view=dead-letters")
+    letter = dead_letter(0, reason="former")
+    page = dead_letters(s, {"": ([letter], None)})
     expect(page.locator(".groups li")).to_contain_text("former")
     letter.update(at="2026-01-02T00:00:00.000000Z", reason="latter")
     expect(page.locator(".groups li")).to_contain_text("latter")

@@ -41,8 +41,7 @@ final class RemoteSource: OpenedSource {
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
   ///   - holder: In whose name the bytes are held.
   static func open(
-    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane,
-    holder: String
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, holder: String
   ) async throws -> RemoteSource {
     let server = SourceServer(url, s3: s3, fields: fields, lane: lane, holder: holder)
     var answer = try await server.get(.first(count: firstRange))
@@ -167,9 +166,7 @@ private final class SourceServer: Sendable {
   private let limits = DownloadLimits()
   private let state: Lock<State>
 
-  init(
-    _ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String
-  ) {
+  init(_ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String) {
     self.fields = fields
     self.lane = lane
     self.holder = holder

@@ -77,8 +77,7 @@ package struct UploadEngine: Sendable {
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
-          return try await RemoteSource.open(
-            url, fields: fields, lane: root.lane(), holder: holder())
+          return try await RemoteSource.open(url, fields: fields, lane: root.lane(), holder: holder())
         }
       )
     case .s3(let object):

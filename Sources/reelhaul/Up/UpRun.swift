@@ -152,8 +152,8 @@ struct UpRun {
   }
 
   private func kafka(_ fleet: LocalFleet) throws -> KafkaConfiguration {
-    let given = context.environment.merging(context.arguments.settings.ofWorkers) { $1 }
-    guard let kafka = try FleetSettings.kafka(given.merging(fleet.environment) { $1 }) else {
+    guard let kafka = try FleetSettings.kafka(context.arguments.settings.ofWorkers.merging(fleet.environment) { $1 })
+    else {
       throw CommandFailure(.unreachable, "the fleet has no Kafka")
     }
     return kafka

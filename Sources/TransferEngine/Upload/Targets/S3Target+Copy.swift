@@ -34,7 +34,9 @@ extension S3Target {
       return UploadReceipt(segment: segment.number, etag: etag)
     } catch let error as S3Error {
       switch error.code {
-      case "PreconditionFailed", "NoSuchKey", "NoSuchVersion": try await upload.body.source.check()
+      case "PreconditionFailed", "NoSuchKey", "NoSuchVersion":
+        // If it has not changed, the store does not find what is there.
+        try await upload.body.source.check()
       case "NoSuchUpload":
         try await checkDoubt(upload)
         throw UploadGone()
