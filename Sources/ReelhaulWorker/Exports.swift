@@ -1,3 +1,1 @@
 @_exported import ReelhaulTasks
-
-@_exported import struct TaskCore.TaskFailure

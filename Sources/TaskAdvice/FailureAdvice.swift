@@ -9,7 +9,8 @@ package enum FailureAdvice {
     switch task.state {
     case .failed: return task.error.flatMap { of($0, task.spec, retry) } ?? "\(retry)."
     case .canceled: return "\(retry)."
-    case .queued, .paused: return task.error.flatMap { waiting($0.code) }
+    case .queued: return task.error.flatMap { waiting($0.code, "the task then continues by itself") }
+    case .paused: return task.error.flatMap { waiting($0.code, "then resume the task") }
     case .blocked, .running, .publishing, .succeeded: return nil
     }
   }
@@ -23,7 +24,12 @@ package enum FailureAdvice {
   /// Advice for errors that another attempt would meet again.
   private static func of(_ error: TaskFailure, _ spec: TaskSpec, _ retry: String) -> String? {
     let to = spec.kind == .copy ? "DESTINATION" : "--to"
+    // Handlers of other kinds see neither --if-exists nor what is expected.
+    let isStandard = TaskKind.standard.contains(spec.kind)
     switch error.code {
+    case .destinationExists where !isStandard:
+      return "Submit a new task with another --to; or, once that file is gone, \(retry)."
+    case .digestMismatch where !isStandard, .sizeMismatch where !isStandard, .fetchesDiffer where !isStandard: return nil
     case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another \(to); or, once that file is gone, \(retry)."
@@ -49,6 +55,7 @@ package enum FailureAdvice {
         Look at the server whether it has taken the file. To send it again, submit a new task: with --method PUT if the \
         server takes that, or with --header 'Idempotency-Key: …' if it knows that field, and the task repeats what it must.
         """
+    case .isDirectory: return "Submit a new task with --recursive."
     case .sourceInvalid: return "Submit a new task with another URL."
     case .http(404), .http(410):
       return "Submit a new task if the URL was wrong; or, once what it names is there, \(retry)."
@@ -70,7 +77,10 @@ package enum FailureAdvice {
       return "Check where the URL came from, and where it leads: such an address hands out a machine's credentials."
     case .addressRefused: return "Add the network to the workers' REELHAUL_ALLOW_NETWORKS; then \(retry)."
     case .certificateUntrusted:
-      return "Add the server's authority to the workers' REELHAUL_CA_FILE; then \(retry)."
+      return """
+        Add the server's authority to the workers' REELHAUL_CA_FILE, which replaces the system's authorities and must have \
+        those, too; then \(retry).
+        """
     case .certificateExpired:
       return "Once the server has another certificate, or the worker's clock is right, \(retry)."
     case .certificateMisnamed: return "Once the server has another certificate, \(retry)."
@@ -82,11 +92,11 @@ package enum FailureAdvice {
     if case .s3? = spec.destination.flatMap({ try? ResourceURL($0) }) { true } else { false }
   }
 
-  /// Advice for errors after which a task waits and is tried again by itself.
-  private static func waiting(_ code: TaskFailure.Code) -> String? {
+  /// Advice for errors after which a task waits and is tried again by itself. `rest` says how it goes on.
+  private static func waiting(_ code: TaskFailure.Code, _ rest: String) -> String? {
     switch code {
-    case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; the task then continues by itself."
-    case .credentialsUnusable: "Correct that worker's REELHAUL_CREDENTIALS file; the task then continues by itself."
+    case .credentialUnknown: "Add it to the workers' REELHAUL_CREDENTIALS file; \(rest)."
+    case .credentialsUnusable: "Correct on that worker what the error names; \(rest)."
     case .storageVolumeGone:
       """
       Mount the former volume; or, if it is there and has lost its mark, write the former id into .reelhaul/volume. If it \

@@ -14,7 +14,7 @@ package enum RefusalAdvice {
       "It does not wait. 'reelhaul retry \(task)' queues it again; then its priority can be changed."
     case (.cancel, .succeeded), (.cancel, .failed), (.cancel, .canceled):
       "There is nothing left to stop. 'reelhaul remove \(task)' deletes its record."
-    case (.retry, .succeeded): "Its file is at its destination. 'reelhaul download' submits another task."
+    case (.retry, .succeeded): "It has succeeded. To do it again, submit another task."
     case (.retry, _): "Only failed and canceled tasks can be retried; 'reelhaul show \(task)' shows its state."
     case (.resume, .succeeded), (.pause, _), (.prioritize, _): "It has ended: there is nothing left to do."
     case (.resume, _): "It is not paused; 'reelhaul show \(task)' shows its state."

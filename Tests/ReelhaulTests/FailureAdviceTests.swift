@@ -26,7 +26,7 @@ import Testing
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialRefused, "its host or its s3 form"),
       (.credentialNeeded, "with --credential"),
       (.http(404), "URL was wrong"),
-      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.certificateExpired, "the worker's clock is right"),
+      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.isDirectory, "with --recursive"), (.certificateExpired, "the worker's clock is right"),
       (.parametersInvalid, "Submit a new task with right --parameters"),
       (.lostRepeatedly, "logs of the workers"),
     ])
@@ -63,6 +63,20 @@ import Testing
 
   @Test("a task that waits for a credential names the file for it")
   func aMissingCredentialIsExplained() {
-    #expect(FailureAdvice.of(task(.queued, .credentialUnknown))?.contains("REELHAUL_CREDENTIALS") == true)
+    let waiting = FailureAdvice.of(task(.queued, .credentialUnknown))
+    #expect(waiting?.contains("REELHAUL_CREDENTIALS file; the task then continues") == true)
+    // A paused task does not.
+    let paused = FailureAdvice.of(task(.paused, .credentialUnknown))
+    #expect(paused?.contains("REELHAUL_CREDENTIALS file; then resume") == true)
+  }
+
+  @Test(
+    "the advice for an own kind names no options that its handler cannot see",
+    arguments: [TaskFailure.Code.destinationExists, .digestMismatch, .sizeMismatch, .fetchesDiffer])
+  func ownKinds(_ code: TaskFailure.Code) throws {
+    var task = task(.failed, code)
+    task.spec.kind = "transcode"
+    let advice = try #require(FailureAdvice.of(task))
+    #expect(advice.contains("retry") && ["--if-exists", "--sha256", "--bytes"].allSatisfy { !advice.contains($0) })
   }
 }

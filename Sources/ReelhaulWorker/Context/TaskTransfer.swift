@@ -64,6 +64,9 @@ public struct TaskTransfer: Sendable {
 
   /// Downloads `source`, an `http` or `https` URL, to `destination`, a `storage://` URL of a root that this worker has.
   /// The file appears there only when it is complete and verified.
+  ///
+  /// A file that an earlier run of the task put there is taken as it is, whatever became of that run, and the source is
+  /// not asked: use `ifExists` `.replace` for a source that may have changed.
   public func download(
     _ source: String, to destination: String, _ options: Options = Options()
   ) async throws -> File {

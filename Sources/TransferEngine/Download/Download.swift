@@ -67,7 +67,7 @@ final class Download: @unchecked Sendable {
     throttle = Throttle(rate: spec.rate, limiter: context.root.limiter, loop: context.root.loop)
     staging = StagingWriter(spec, destination: destination, ledger: ledger, context: context)
     machine = DownloadMachine(
-      source: source.text, expect: spec.expect, hasCredential: spec.credential != nil,
+      source: source.text, expect: spec.expect, hasCredential: spec.credential != nil || s3 != nil,
       allowsUnframed: spec.allowUnframed,
       // Without its staging file a checkpoint is void, and the download begins the next generation.
       generation: found?.checkpoint.generation ?? checkpoint.map { $0.generation + 1 } ?? 0,

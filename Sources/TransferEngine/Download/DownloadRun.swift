@@ -37,15 +37,24 @@ struct DownloadRun: Sendable {
     let client = S3Client(
       bucket: object.bucket, root: context.root, credential: spec.credential, pulse: ledger.pulse)
     do {
-      let source = try await S3Object(object, client: client)
-      let outcome = await run(source.url, s3: source)
-      guard case .failed(let failure) = outcome, S3Object.leavesOpen(failure), ledger.mayWrite else { return outcome }
-      // Then the next run asks.
-      guard !Task.isCancelled else { return .stopped }
-      let explained = try await context.root.loop.run { [spec] in await source.explained(failure, spec.headers) }
-      if let explained { return Task.isCancelled ? .stopped : .failed(explained) }
-      let moved = try await source.moved()
-      return await run(moved.url, s3: moved)
+      var source = try await S3Object(object, client: client)
+      var hasMoved = false
+      while true {
+        let outcome = await run(source.url, s3: source)
+        guard case .failed(var failure) = outcome, S3Object.leavesOpen(failure), ledger.mayWrite else { return outcome }
+        // Then the next run asks.
+        guard !Task.isCancelled else { return .stopped }
+        let explained = try await context.root.loop.run { [spec, source, failure] in
+          await source.explained(failure, spec.headers)
+        }
+        if let explained { return Task.isCancelled ? .stopped : .failed(explained) }
+        guard !hasMoved else {
+          failure.class = .retry
+          return .failed(failure)
+        }
+        hasMoved = true
+        source = try await source.moved()
+      }
     } catch let failure as TaskFailure {
       return Task.isCancelled ? .stopped : .failed(failure)
     } catch {

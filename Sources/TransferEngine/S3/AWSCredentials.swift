@@ -10,8 +10,15 @@ package enum AWSCredentials {
   /// `AWS_CONFIG_FILE` or `~/.aws/config`, in the profile `AWS_PROFILE` or `default`.
   package static func standard(environment: [String: String]) throws(UnusableFile) -> S3Credential? {
     func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-    let profile = try profile(environment)
     let (id, secret) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
+    let profile: [String: String]
+    do {
+      profile = try self.profile(environment)
+    } catch {
+      // Files that cannot be read may be left out where nobody names a profile of theirs.
+      guard id != nil, variable("AWS_PROFILE") == nil else { throw error }
+      profile = [:]
+    }
     guard (id == nil) == (secret == nil) else {
       throw UnusableFile(description: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set together")
     }

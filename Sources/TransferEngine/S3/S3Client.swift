@@ -9,7 +9,7 @@ final class S3Client: Sendable {
   private let lane: HTTPLane
   private let credentialName: String?
   private let mayChange: (@Sendable () -> Bool)?
-  private let signer = S3Signer()
+  let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
   private let clock = Lock<Int64>(0)
 

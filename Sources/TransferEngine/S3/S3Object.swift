@@ -10,7 +10,6 @@ struct S3Object: Sendable {
   let place: S3URL
   private let query: S3Query
   private let endpoint: S3Endpoint
-  private let signer = S3Signer()
   private(set) var credential: S3Credential
   /// The seconds by which the store's clock is ahead, with which the requests are signed.
   private(set) var clockDifference: Int64
@@ -63,7 +62,7 @@ struct S3Object: Sendable {
       let name = $0.name.lowercased()
       return name == "range" || name == "if-match" || name.hasPrefix("x-amz-")
     }
-    let fields = signer.fields(
+    let fields = client.signer.fields(
       for: S3Request(
         "GET", endpoint, query: query, headers: signed.map { HeaderField(name: $0.name, value: $0.value) }),
       payloadHash: S3Signer.emptyPayload, credential: credential,

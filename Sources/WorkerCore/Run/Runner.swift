@@ -316,11 +316,13 @@ extension Settlement.Outcome {
 extension WorkerMetrics.Outcome {
   fileprivate init(_ settlement: Settlement.Outcome, _ stop: StopReason?) {
     self =
-      switch settlement {
-      case .succeeded: .succeeded
-      case .failed(_, retryIn: nil): .failed
-      case .failed, .progressed: .retried
-      case .released: stop == .intent(.cancel) ? .canceled : .handedBack
+      switch (settlement, stop) {
+      case (.succeeded, _): .succeeded
+      // Whatever failed, the task is canceled or paused.
+      case (_, .intent(.cancel)): .canceled
+      case (_, .intent(.pause)), (.released, _): .handedBack
+      case (.failed(_, retryIn: nil), _): .failed
+      case (.failed, _), (.progressed, _): .retried
       }
   }
 }

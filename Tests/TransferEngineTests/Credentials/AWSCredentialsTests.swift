@@ -122,5 +122,10 @@ import Testing
     #expect(throws: UnusableFile.self) {
       try AWSCredentials.standard(environment: ["AWS_CONFIG_FILE": "\(directory.path)/pipe"])
     }
+    let keys = ["AWS_CONFIG_FILE": "/dev/null", "AWS_ACCESS_KEY_ID": "E1", "AWS_SECRET_ACCESS_KEY": "E2"]
+    #expect(try AWSCredentials.standard(environment: keys)?.accessKeyID == "E1")
+    #expect(throws: UnusableFile.self) {
+      try AWSCredentials.standard(environment: keys.merging(["AWS_PROFILE": "other"]) { $1 })
+    }
   }
 }

@@ -155,6 +155,38 @@ import Testing
     }
   }
 
+  @Test("failures after the move to the bucket's region are explained") func failsElsewhere() async throws {
+    var options = StoreOptions()
+    options.region = "eu-west-1"
+    try await run(options) { bench in
+      bench.put()
+      bench.store.script { request in
+        guard request.operation == .getObject, request.ordinal > 4 else { return [] }
+        rename(bench.credentials, bench.credentials + ".away")
+        return [.expiredToken]
+      }
+      let failure = await bench.harness.run(bench.spec()).failure
+      #expect(failure?.code == .credentialsUnusable && failure?.class == .wait, "\(String(describing: failure))")
+    }
+  }
+
+  @Test("a store that names the bucket's region without a Location is asked there at once") func noLocation() async throws {
+    var options = StoreOptions()
+    options.region = "eu-west-1"
+    try await run(options) { bench in
+      bench.put()
+      bench.store.script { request in
+        guard request["authorization"]?.contains("/us-east-1/") == true else { return [] }
+        return [.status(301, headers: [("x-amz-bucket-region", "eu-west-1")], body: "")]
+      }
+      #expect(await bench.harness.run(bench.spec()).failure == nil)
+      let isWhole = try bench.isPublished()
+      #expect(isWhole)
+      // The download asked, and then what its answer means.
+      #expect(bench.store.exchanges.count { $0.status == 301 } == 2)
+    }
+  }
+
   @Test("a clock that differs by hours is taken from the store") func skew() async throws {
     try await run { bench in
       bench.put()

@@ -64,6 +64,14 @@ extension Transcode: TaskHandler {
     let input = try await context.transfer.path(of: original)
     let result = try await context.scratch() + "/video.mp4"
     let total = try await FFmpeg.microseconds(of: input)
+    // At last ffmpeg moves the index to the beginning of the file, and says nothing meanwhile.
+    let beat = Task {
+      while true {
+        context.heartbeat()
+        try await Task.sleep(for: .seconds(60))
+      }
+    }
+    defer { beat.cancel() }
     try await FFmpeg.run(
       FFmpeg.input(input)
         + ["-vf", "scale=-2:\(height)", "-c:v", "libx264", "-c:a", "aac", "-movflags", "+faststart", result]

@@ -119,6 +119,8 @@ struct ResponseGate: Hashable {
 
   private func redirect(_ head: CurlHead) -> Verdict {
     guard let location = head["location"], !location.isEmpty else {
+      // The bucket is in another region: the store tells which in other ways.
+      if isObject { return .status(head.status) }
       return .refused("the server sent a redirect without a target")
     }
     return .redirect(to: location)
