@@ -65,10 +65,14 @@ package final class MemoryStore: TaskStore {
     }
   }
 
+  package func leave(_ worker: WorkerID) async throws {
+    transaction { $0.workers[worker]?.isDraining = true }
+  }
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     transaction { state in
       state.workers.filter { _, worker in
-        !worker.isDead
+        !worker.isDead && !worker.isDraining
           && worker.leaseUntil.advanced(bySeconds: -worker.registration.leaseSeconds).microseconds
             > state.now.microseconds - time.microseconds
       }.map(\.key).sorted { $0.rawValue < $1.rawValue }

@@ -36,7 +36,10 @@ package protocol LeaseStore: Sendable {
   func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
   /// The hosts whose limit follows from what workers told.
   func limitedHosts() async throws -> Set<String>
-  /// The workers that have begun or renewed their lease within the last `time`, in the order of their registration.
+  /// Notes that the worker is ending: it takes no share of commands and tasks any more.
+  func leave(_ worker: WorkerID) async throws
+  /// The workers that have begun or renewed their lease within the last `time` and are not ending, in the order of their
+  /// registration.
   func renewed(within time: Duration) async throws -> [WorkerID]
   /// The time of the store's clock.
   func time() async throws -> Timestamp

@@ -253,7 +253,7 @@ import Testing
     await admin.close()
     try await EventBench.run(kafka, topics) { bench in
       let id = UniqueID.make()
-      let relay = TransactionalProducer(kafka, id: "sse\(UniqueID.make())", timeout: .seconds(60))
+      let relay = try TransactionalProducer(kafka, id: "sse\(UniqueID.make())", timeout: .seconds(60))
       try await relay.fence(within: .seconds(60))
       let seen = Lock<[EventClient.Event]>([])
       for round in 0..<4 {

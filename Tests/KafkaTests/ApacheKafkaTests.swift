@@ -192,6 +192,32 @@ struct ApacheKafkaTests {
     try await seesWhatIsUnread(configuration, topic: "observed")
   }
 
+  @Test("marks of a producer's transactions are not unread records")
+  func marksOfTransactionsAreNotUnread() async throws {
+    let configuration = try await setUp("marks")
+    let producer = try TransactionalProducer(configuration, id: "marks", timeout: .seconds(60))
+    try await producer.fence(within: .seconds(60))
+    func publish(_ values: Range<Int>) async throws {
+      let messages = values.map { KafkaMessage(topic: "marks", key: bytes("\($0)"), value: bytes("\($0)")) }
+      try await producer.publish(messages, within: .seconds(60))
+    }
+    try await publish(0..<20)
+    let consumer = try KafkaConsumer(configuration, group: "marks", topics: ["marks"])
+    let observer = try GroupObserver(configuration, group: "marks", topic: "marks")
+    var seen: Set<String> = []
+    for values in [0..<20, 20..<40] {
+      if values.lowerBound > 0 { try await publish(values) }
+      while seen.count < values.upperBound, let batch = try await consumer.next() {
+        seen.formUnion(batch.records.compactMap { text($0.value) })
+        consumer.commit(batch.ranges)
+      }
+      try await eventually("nothing is unread") { try await observer.position().unread == 0 }
+      try await eventually("nor late") { consumer.lag == 0 }
+    }
+    await consumer.close()
+    await producer.close()
+  }
+
   @Test("records that a leaving member has not committed go to another member, and the member can return")
   func aMemberLeavesWithWhatItHasNotCommittedAndComesBack() async throws {
     let configuration = try await setUp("leave")

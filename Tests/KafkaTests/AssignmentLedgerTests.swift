@@ -57,6 +57,27 @@ import Testing
     #expect(!ledger.hasUncommitted && ledger.uncommitted == [])
   }
 
+  @Test("marks of transactions are done when all records before them are")
+  func marksFollowTheRecords() {
+    var ledger = AssignmentLedger()
+    ledger.assign([partition], GroupAnswer.Offsets(committed: [partition: 10]))
+    ledger.ended(partition, at: 11, logStart: 0)
+    #expect(ledger.uncommitted.map(\.next) == [11], "nothing came since the group's offset")
+    ledger.committed(ledger.uncommitted[0])
+    #expect(ledger.receive(partition, 11, logStart: 0) == .accept)
+    let first = ledger.handOut([record(11)])[0]
+    ledger.ended(partition, at: 13, logStart: 0)
+    #expect(!ledger.hasUncommitted)
+    #expect(ledger.receive(partition, 13, logStart: 0) == .accept)
+    ledger.done(first)
+    #expect(ledger.uncommitted.map(\.next) == [13])
+    #expect(ledger.learn(.init(committed: [partition: 13])) == [], "it is the same log")
+    ledger.ended(partition, at: 15, logStart: 0)
+    #expect(ledger.uncommitted.map(\.next) == [13], "the record before is not done")
+    ledger.done(ledger.handOut([record(13)])[0])
+    #expect(ledger.uncommitted.map(\.next) == [15])
+  }
+
   @Test("a partition whose offset the group has lost is read from its beginning")
   func beginsAnewWhereTheGroupHasLostItsOffset() {
     var ledger = AssignmentLedger()

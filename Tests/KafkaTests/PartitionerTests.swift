@@ -14,7 +14,7 @@ import Testing
     let messages = hashes.map { KafkaMessage(topic: "t", key: bytes($0.key), value: bytes($0.key)) }
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 48)]) { configuration in
       if isTransactional {
-        let producer = TransactionalProducer(configuration, id: "partitions", timeout: .seconds(60))
+        let producer = try TransactionalProducer(configuration, id: "partitions", timeout: .seconds(60))
         try await producer.fence(within: .seconds(60))
         try await producer.publish(messages, within: .seconds(60))
         await producer.close()

@@ -31,6 +31,18 @@ import Testing
     #expect(position.receive(60, logStart: 50) == .gap(expected: 33), "records are gone in spite of that")
   }
 
+  @Test("an end behind the last record is that of marks, unless records may be missing")
+  func anEndBehindTheLastRecord() {
+    var position = ReadPosition(10)
+    #expect(position.receive(10, logStart: 0) == .accept)
+    #expect(position.end(at: 11, logStart: 0) == nil, "there is nothing")
+    #expect(position.end(at: 12, logStart: 0) == 11)
+    #expect(position.receive(12, logStart: 0) == .accept, "the next record needs no search")
+    #expect(position.end(at: 20, logStart: 15) == nil, "records are gone")
+    #expect(position.receive(20, logStart: 0) == .seek(13))
+    #expect(position.end(at: 21, logStart: 0) == nil, "records are sought")
+  }
+
   @Test("no record is accepted twice, unless the log began again")
   func takesNoRecordTwiceUnlessTheLogBeganAnew() {
     var position = ReadPosition(400)

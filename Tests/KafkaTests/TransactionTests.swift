@@ -7,8 +7,8 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10))) struct TransactionTests {
   private static let limit = Duration.seconds(120)
 
-  private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") -> TransactionalProducer {
-    TransactionalProducer(configuration, id: id, timeout: limit)
+  private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") throws -> TransactionalProducer {
+    try TransactionalProducer(configuration, id: id, timeout: limit)
   }
 
   private static func message(_ value: String, topic: String = "t") -> KafkaMessage {
@@ -29,7 +29,7 @@ import Testing
   @Test("rounds arrive completely and in order")
   func roundsArriveInOrder() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in
-      let producer = Self.producer(configuration)
+      let producer = try Self.producer(configuration)
       try await producer.fence(within: Self.limit)
       for round in 0..<3 {
         try await producer.publish((0..<2000).map { Self.message("\(round * 2000 + $0)") }, within: Self.limit)
@@ -44,7 +44,7 @@ import Testing
   @Test("a round that cannot be written is aborted, and the next one works")
   func aRoundThatCannotBeWrittenIsAborted() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
-      let producer = Self.producer(configuration)
+      let producer = try Self.producer(configuration)
       try await producer.fence(within: Self.limit)
       let large = KafkaMessage(topic: "t", key: nil, value: [UInt8](repeating: 0, count: 3 << 20))
       let error = await #expect(throws: KafkaError.self) { try await producer.publish([large], within: Self.limit) }
@@ -65,7 +65,7 @@ import Testing
     _ = try await admin.ensureTopics([TopicSpec(name: "short", partitions: 1, settings: ["max.message.bytes": "10000"])]
     )
     await admin.close()
-    let producer = TransactionalProducer(configuration, id: "short-relay", timeout: .seconds(20))
+    let producer = try TransactionalProducer(configuration, id: "short-relay", timeout: .seconds(20))
     try await producer.fence(within: Self.limit)
     let large = KafkaMessage(topic: "short", key: nil, value: (0..<50_000).map { _ in .random(in: 0...255) })
     let error = await #expect(throws: KafkaError.self) { try await producer.publish([large], within: Self.limit) }
@@ -76,10 +76,18 @@ import Testing
     await producer.close()
   }
 
+  @Test(
+    "properties that do not go together with transactions are refused at once",
+    arguments: [("max.in.flight", "10"), ("retries", "0"), ("queuing.strategy", "lifo")])
+  func propertiesThatDoNotFit(_ name: String, _ value: String) throws {
+    let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:1", properties: [name: value])
+    #expect(throws: KafkaError.self) { try Self.producer(configuration) }
+  }
+
   @Test("nothing can be published before the fence")
   func nothingIsTakenBeforeTheFence() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 1)]) { configuration in
-      let producer = Self.producer(configuration)
+      let producer = try Self.producer(configuration)
       let error = await #expect(throws: KafkaError.self) {
         try await producer.publish([Self.message("early")], within: Self.limit)
       }
@@ -90,7 +98,7 @@ import Testing
 
   @Test("a fence fails in time if the cluster does not answer")
   func aClusterThatDoesNotAnswerIsWaitedForInVain() async throws {
-    let producer = Self.producer(try KafkaConfiguration(bootstrap: "127.0.0.1:1"))
+    let producer = try Self.producer(KafkaConfiguration(bootstrap: "127.0.0.1:1"))
     let error = await #expect(throws: KafkaError.self) { try await producer.fence(within: .milliseconds(200)) }
     #expect(error?.isRetriable == true)
     await producer.close()
@@ -102,7 +110,7 @@ import Testing
     .enabled(if: TestKafka.isAvailable)) func aRoundWithoutAnAnswerIsThereOrNot() async throws
   {
     try await withSlowNode { slow, direct, proxy in
-      let producer = Self.producer(slow)
+      let producer = try Self.producer(slow)
       try await producer.fence(within: Self.limit)
       try await producer.publish([Self.message("first")], within: Self.limit)
       proxy.setSilent(true)
@@ -123,13 +131,13 @@ import Testing
   @Test("a round of a former producer is refused after another one has fenced it", .enabled(if: TestKafka.isAvailable))
   func aFormerProducerIsRefused() async throws {
     try await withSlowNode { slow, direct, proxy in
-      let old = Self.producer(slow)
+      let old = try Self.producer(slow)
       try await old.fence(within: Self.limit)
       try await old.publish([Self.message("queued")], within: Self.limit)
       proxy.setSilent(true)
       let late = Task { try await old.publish([Self.message("running")], within: Self.limit) }
 
-      let new = Self.producer(direct)
+      let new = try Self.producer(direct)
       try await new.fence(within: Self.limit)
       try await new.publish([Self.message("succeeded")], within: Self.limit)
       proxy.setSilent(false)

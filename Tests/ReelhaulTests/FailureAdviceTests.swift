@@ -75,7 +75,7 @@ import Testing
     arguments: [TaskFailure.Code.destinationExists, .digestMismatch, .sizeMismatch, .fetchesDiffer])
   func ownKinds(_ code: TaskFailure.Code) throws {
     var task = task(.failed, code)
-    task.spec.kind = "transcode"
+    task.spec.kind = TaskKind(rawValue: "transcode")
     let advice = try #require(FailureAdvice.of(task))
     #expect(advice.contains("retry") && ["--if-exists", "--sha256", "--bytes"].allSatisfy { !advice.contains($0) })
   }

@@ -39,6 +39,8 @@ import Testing
       #expect(try await store.renewed(within: .seconds(600)) == [workers[0], workers[2]])
       try await store.retire(workers[0])
       #expect(try await store.renewed(within: .seconds(600)) == [workers[2]])
+      try await store.leave(workers[2])
+      #expect(try await store.renewed(within: .seconds(600)) == [])
     }
   }
 

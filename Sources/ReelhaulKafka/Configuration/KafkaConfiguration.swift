@@ -67,7 +67,7 @@ package struct KafkaConfiguration: Sendable, CustomStringConvertible {
     "enable.auto.offset.store": "offsets are committed when the work is done",
     "auto.commit.enable": "offsets are committed when the work is done",
     "auto.offset.reset": "commands that nobody has read are read from the first one on",
-    "enable.partition.eof": "the end of a partition is not reported as an event",
+    "enable.partition.eof": "whether the end of a partition is reported is not a matter of settings",
     "partition.assignment.strategy": "all members of the group must use the same strategy",
     "allow.auto.create.topics": "`migrate` creates the topics",
     "delivery.report.only.error": "the program waits for acknowledgements",

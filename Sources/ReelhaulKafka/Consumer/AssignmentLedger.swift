@@ -6,11 +6,11 @@ struct AssignmentLedger {
     /// Counts assignments, to distinguish a partition that left and came back from one that stayed.
     let epoch: Int
     var position: ReadPosition
-    /// Three offsets since the assignment: the end of the records handed out, of the records that are done, and of the
-    /// committed ones.
+    /// The end of the records handed out since the assignment.
     var handedOut: Int64 = -1
-    var done: Int64 = -1
-    var committed: Int64 = -1
+    /// The end of what is done, and of what is committed.
+    var done: Int64
+    var committed: Int64
     /// Whether the group has an offset of this partition.
     var isKnown: Bool
     /// The largest offset that the group had before, or got from here; nil if the group has not answered yet. An
@@ -19,7 +19,16 @@ struct AssignmentLedger {
     var told: Int64?
     /// The offset where the log begins, if this must be committed first.
     var start: Int64?
+    /// The offsets behind the last record that have marks of transactions alone.
+    var marks: Range<Int64>?
     var isRevoked = false
+
+    /// If all records are done, so are the marks behind them.
+    mutating func passMarks() {
+      guard let marks, done >= marks.lowerBound else { return }
+      done = max(done, marks.upperBound)
+      self.marks = nil
+    }
   }
 
   private var entries: [TopicPartition: Entry] = [:]
@@ -46,8 +55,8 @@ struct AssignmentLedger {
       let start = isTold ? answer?.starts[partition] : nil
       let isGone = answer?.gone[partition] != nil
       entries[partition] = Entry(
-        epoch: epochs, position: ReadPosition(isGone ? start : offset), done: isGone ? start ?? -1 : -1,
-        isKnown: offset != nil, told: isTold ? offset ?? -1 : nil, start: start)
+        epoch: epochs, position: ReadPosition(isGone ? start : offset), done: (isGone ? start : offset) ?? -1,
+        committed: isGone ? -1 : offset ?? -1, isKnown: offset != nil, told: isTold ? offset ?? -1 : nil, start: start)
     }
   }
 
@@ -65,7 +74,7 @@ struct AssignmentLedger {
       guard offset != nil || answer.absent.contains(partition) else { return nil }
       let told = entry.told ?? offset ?? -1
       entries[partition]?.told = told
-      if let offset, isShared || offset <= max(told, entry.handedOut) {
+      if let offset, isShared || offset <= max(told, entry.handedOut, entry.done) {
         entries[partition]?.isKnown = true
         if isShared { entries[partition]?.committed = max(entry.committed, offset) }
         return nil
@@ -84,6 +93,7 @@ struct AssignmentLedger {
   mutating func done(_ range: KafkaBatch.Range) {
     guard let entry = entries[range.partition], entry.epoch == range.epoch else { return }
     entries[range.partition]?.done = max(entry.done, range.next)
+    entries[range.partition]?.passMarks()
   }
 
   var hasUncommitted: Bool { entries.values.contains { $0.done > $0.committed || !$0.isKnown && $0.start != nil } }
@@ -113,6 +123,16 @@ struct AssignmentLedger {
   ) -> ReadPosition.Reception? {
     guard entries[partition]?.isRevoked == false else { return nil }
     return entries[partition]?.position.receive(offset, logStart: logStart())
+  }
+
+  /// Notes that the partition ends at `offset`, behind all records that came. Nobody waits for what lies between: marks of
+  /// transactions.
+  mutating func ended(_ partition: TopicPartition, at offset: Int64, logStart: @autoclosure () -> Int64) {
+    guard let entry = entries[partition], !entry.isRevoked else { return }
+    guard let begin = entries[partition]?.position.end(at: offset, logStart: logStart()) else { return }
+    let first = entry.marks.map { $0.upperBound == begin ? $0.lowerBound : begin } ?? begin
+    entries[partition]?.marks = first..<offset
+    entries[partition]?.passMarks()
   }
 
   /// Notes that the consumer's task now has `records`, and returns the ranges to commit for them.

@@ -251,6 +251,9 @@ final class ConsumerThread: @unchecked Sendable {
     case RD_KAFKA_EVENT_REBALANCE: rebalance(event)
     case RD_KAFKA_EVENT_OFFSET_COMMIT: committed(event)
     default:
+      if let end = event.end {
+        return ledger.ended(end.partition, at: end.offset, logStart: handle.logStart(of: end.partition))
+      }
       if let error = handle.observe(event) { batches.finish(.failure(error)) }
     }
   }

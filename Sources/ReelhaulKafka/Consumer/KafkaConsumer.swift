@@ -52,7 +52,7 @@ package final class KafkaConsumer: Sendable {
         "group.id": group,
         "enable.auto.commit": "false",
         "enable.auto.offset.store": "false",
-        "enable.partition.eof": "false",
+        "enable.partition.eof": "true",
         "partition.assignment.strategy": "cooperative-sticky",
       ])
     let worker = ConsumerThread(handle, topics: topics, options: options)

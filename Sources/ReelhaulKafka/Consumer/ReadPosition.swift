@@ -35,6 +35,14 @@ struct ReadPosition {
     return reception
   }
 
+  /// Notes that the partition ends at `offset`: only marks of transactions lie behind the records that came. Returns where
+  /// they begin; nil if there are none, or if records may have been lost there.
+  mutating func end(at offset: Int64, logStart: @autoclosure () -> Int64) -> Int64? {
+    guard let expected, sought == nil, offset > expected, expected >= logStart() else { return nil }
+    self.expected = offset
+    return expected
+  }
+
   private mutating func judge(_ offset: Int64, _ logStart: () -> Int64) -> Reception {
     guard let expected, offset != expected else { return .accept }
     if offset > expected {

@@ -13,10 +13,13 @@ package final class TransactionalProducer: Sendable {
   private let isClosed = Lock(false)
 
   /// Does not connect. The cluster aborts a transaction that takes longer than `timeout`.
-  package init(_ configuration: KafkaConfiguration, id: String, timeout: Duration) {
+  ///
+  /// Throws if properties of the configuration do not go together with transactions.
+  package init(_ configuration: KafkaConfiguration, id: String, timeout: Duration) throws(KafkaError) {
     self.configuration = configuration
     self.id = id
     milliseconds = Int(timeout.milliseconds)
+    try TransactionalClient(configuration, id: id, milliseconds: milliseconds).drop()
   }
 
   deinit {

@@ -146,6 +146,10 @@ package final class PostgresStore: TaskStore {
     Set(try await call { try await pool.query(StoreQueries.limitedHosts).values { try $0.text() } })
   }
 
+  package func leave(_ worker: WorkerID) async throws {
+    try await run(StoreQueries.leave(.int32(worker.rawValue)))
+  }
+
   package func renewed(within time: Duration) async throws -> [WorkerID] {
     try await call {
       try await pool.query(StoreQueries.renewedWithin, .int64(time.microseconds)).values {

@@ -47,11 +47,13 @@ enum StoreQueries {
   static let limitedHosts = PostgresStatement(
     "select name from bucket where scope = 'host' and learned_limit is not null and run_limit <= learned_limit")
 
+  static let leave = PostgresStatement("update worker set draining = true where id = $1 and not dead", writes: true)
+
   /// $1: microseconds.
   static let renewedWithin = PostgresStatement(
     """
     select id from worker
-     where not dead and lease_until - lease_seconds * interval '1 s' > clock_timestamp() - $1 * interval '1 us'
+     where not dead and not draining and lease_until - lease_seconds * interval '1 s' > clock_timestamp() - $1 * interval '1 us'
      order by id
     """)
 

@@ -26,7 +26,7 @@ struct KafkaParts: Sendable {
     // Letters and signals may come twice. The loss of an idempotent producer would end the worker.
     messages = try KafkaProducer(kafka, guarantee: .everyReplicaMaybeTwice, window: .init(bytes: 8 << 20))
     // No `onFatal` here: the relay makes a new client after each loss, and logs the reason.
-    rounds = TransactionalProducer(
+    rounds = try TransactionalProducer(
       configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }

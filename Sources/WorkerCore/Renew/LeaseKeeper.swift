@@ -255,6 +255,9 @@ package actor LeaseKeeper {
   func leaveCommands() {
     readsCommands = false
     commands.leave()
+    guard let worker = lease?.worker else { return }
+    // The end does not wait for it: without it, the others deal commands out to this worker until its lease has ended.
+    loop.task { [store] in try? await store.leave(worker) }
   }
 
   private func retreat() {

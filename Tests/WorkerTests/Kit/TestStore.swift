@@ -306,6 +306,11 @@ final class TestStore: TaskStore {
     return try await inner.states(of: ids)
   }
 
+  func leave(_ worker: WorkerID) async throws {
+    try reach()
+    try await inner.leave(worker)
+  }
+
   func renewed(within time: Duration) async throws -> [WorkerID] {
     try reach()
     return try await inner.renewed(within: time)
