@@ -83,7 +83,9 @@ package actor DeadLetterReader: DeadLetterSource {
   private let configuration: KafkaConfiguration
   private let topic: String
   private var tail: TopicTail?
-  /// One call at a time: a call reads up to some megabytes.
+  /// The newest letters as they were read last, and what the topic had then.
+  private var newest: (page: DeadLetterPage, limit: Int, bounds: [Int32: Range<Int64>])?
+  /// One call at a time: a call may read many megabytes, of which a page keeps little.
   private var isBusy = false
   private var waiting: [CheckedContinuation<Void, Never>] = []
 
@@ -95,14 +97,50 @@ package actor DeadLetterReader: DeadLetterSource {
   package func page(before offsets: [Int32: Int64]?, limit: Int) async throws -> DeadLetterPage {
     try await alone { tail throws(KafkaError) in
       let bounds = try await tail.bounds()
-      let places = bounds.map { partition, bounds in
-        let end = min(max(offsets?[partition] ?? bounds.upperBound, bounds.lowerBound), bounds.upperBound)
-        return (partition, max(bounds.lowerBound, end - Int64(limit))..<end)
+      // A dashboard asks again and again.
+      if offsets == nil, let newest = await newest, newest.limit == limit, newest.bounds == bounds { return newest.page }
+      var ends = bounds.mapValues(\.upperBound)
+      for (partition, end) in offsets ?? [:] {
+        ends[partition] = bounds[partition].map { min(max(end, $0.lowerBound), $0.upperBound) }
       }
-      let ranges = Dictionary(places) { $1 }
-      let records = try await tail.records(ranges, bytes: Self.excerpt)
-      return Self.newest(records.map(DeadLetter.init), in: ranges, of: bounds, limit: limit)
+      let page = try await Self.page(of: tail, before: ends, bounds, limit: limit)
+      if offsets == nil { await note(page, limit, bounds) }
+      return page
     }
+  }
+
+  private func note(_ page: DeadLetterPage, _ limit: Int, _ bounds: [Int32: Range<Int64>]) {
+    newest = (page, limit, bounds)
+  }
+
+  /// Reads little more than it returns. Fewer than `limit` letters if large ones do not come in time.
+  private static func page(
+    of tail: TopicTail, before ends: [Int32: Int64], _ bounds: [Int32: Range<Int64>], limit: Int
+  ) async throws(KafkaError) -> DeadLetterPage {
+    var page = DeadLetterPage(letters: [], next: ends)
+    var limit = limit
+    while let next = page.next, page.letters.count < limit {
+      let left = next.filter { $0.value > bounds[$0.key]?.lowerBound ?? 0 }
+      let count = Int64((limit - page.letters.count + left.count - 1) / max(1, left.count))
+      let ranges = Dictionary(uniqueKeysWithValues: next.map { partition, end in
+        (partition, max(bounds[partition]?.lowerBound ?? 0, end - count)..<end)
+      })
+      do throws(KafkaError) {
+        let letters = try await tail.records(ranges, bytes: excerpt).map(DeadLetter.init)
+        let older = newest(letters, in: ranges, of: bounds, limit: limit - page.letters.count)
+        page.letters += older.letters
+        page.next = older.next
+        // Kafka has dropped them meanwhile.
+        if older.letters.isEmpty { break }
+      } catch {
+        guard error.code == .timedOut, page.letters.isEmpty, count > 1 else {
+          if page.letters.isEmpty { throw error }
+          break
+        }
+        limit = max(1, limit / 4)
+      }
+    }
+    return page
   }
 
   package func letter(_ partition: Int32, _ offset: Int64) async throws -> DeadLetter? {

@@ -1,4 +1,5 @@
 import HTTPServer
+import LocalFleet
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -175,6 +176,41 @@ import Testing
       #expect(answer.status == 503 && answer.body.contains("Kafka cannot be read"), "\(answer)")
       await reader.close()
     }
+  }
+
+  @Test("pages of a broker's letters have all of them once, the newest first, also where one partition has most")
+  func pagesOfABroker() async throws {
+    let broker = try DevelopmentBroker(topics: [TopicSpec(name: "pages.dead-letters", partitions: 4)])
+    let kafka = try KafkaConfiguration(bootstrap: broker.bootstrap)
+    let producer = try KafkaProducer(kafka)
+    let partitions: [Int32] = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 2]
+    for (index, partition) in partitions.enumerated() {
+      // So that their times differ.
+      try await Task.sleep(for: .milliseconds(2))
+      try await producer.sendAll([
+        KafkaMessage(topic: "pages.dead-letters", key: nil, value: Array("\(index)".utf8), partition: partition)
+      ])
+    }
+    let reader = try DeadLetterReader(kafka, topicPrefix: "pages.")
+    for limit in [1, 4, 9, 100] {
+      var texts: [String] = []
+      var next: [Int32: Int64]?
+      repeat {
+        let page = try await reader.page(before: next, limit: limit)
+        #expect(page.letters.count == min(limit, partitions.count - texts.count), "\(limit)")
+        texts += page.letters.map { String(decoding: $0.value, as: UTF8.self) }
+        next = page.next
+      } while next != nil
+      #expect(texts == partitions.indices.reversed().map { "\($0)" }, "\(limit)")
+    }
+    // What was read last is not read again, unless there is more.
+    #expect(try await reader.page(before: nil, limit: 4).letters.first?.name == "2-1")
+    #expect(try await reader.page(before: nil, limit: 4).letters.first?.name == "2-1")
+    try await producer.sendAll([KafkaMessage(topic: "pages.dead-letters", key: nil, value: [49], partition: 3)])
+    #expect(try await reader.page(before: nil, limit: 4).letters.first?.name == "3-0")
+    await reader.close()
+    await producer.close()
+    await broker.close()
   }
 
   @Test("a page ends where a partition has older letters that were not read") func merge() {
