@@ -88,9 +88,29 @@ import Testing
       }
       #expect(step.tasks == allowed.map(\.id) && step.matched == found.count && !allowed.isEmpty)
       #expect(step.refusals == ["illegal_transition": Int64(found.count - allowed.count)])
-      // Without states in the filter, only those are looked for that allow it.
-      let states = OperationPlanner.states(OperationFilter(), for: action)
-      #expect(states.map(\.rawValue) == allowed.map(\.state.rawValue), "\(action)")
+      // Without states in the filter, only those are looked for that allow it, or may be pausing.
+      let states = Set(OperationPlanner.states(OperationFilter(), for: action).map(\.rawValue))
+      let pausing: Set = action == .resume ? ["running", "publishing"] : []
+      #expect(states == pausing.union(allowed.map(\.state.rawValue)), "\(action)")
+    }
+  }
+
+  @Test("resume withdraws pauses that runs still follow, and passes over other running tasks unless they are asked for")
+  func pausing() {
+    let found = [TaskState.paused, .running, .running].enumerated().map {
+      FoundTask(id: UniqueID(high: 3, low: UInt64($0)), state: $1, isPausing: $0 == 1)
+    }
+    for states in [[], [TaskStatus.running]] {
+      var filter = OperationFilter()
+      filter.states = states
+      let operation = TaskOperation(
+        id: .make(), action: .resume, selection: .filter(filter),
+        createdAt: Timestamp(microseconds: 0))
+      let matching = OperationPlanner.matching(found, operation)
+      #expect(matching == (states.isEmpty ? Array(found.prefix(2)) : found))
+      let step = OperationPlanner.note(matching, for: .resume)
+      #expect(step.tasks == found.prefix(2).map(\.id))
+      #expect(step.refusals == (states.isEmpty ? [:] : ["illegal_transition": 1]))
     }
   }
 

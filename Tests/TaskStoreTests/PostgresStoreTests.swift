@@ -24,6 +24,8 @@ import Testing
       for id in [ids[0], ids[1], ids[3]] { try await control(.pause, id) }
       let both = try await store.stopping(ids)
       #expect(both == [ids[0]: .pause, ids[1]: .pause], "the queued one is paused at once")
+      let found = try await store.find(ids, before: .init(microseconds: .max / 2), queues: nil)
+      #expect(Set(found.filter(\.isPausing).map(\.id)) == [ids[0], ids[1]])
       try await control(.resume, ids[1])
       try await control(.cancel, ids[0])
       #expect(try await store.stopping(ids) == [ids[0]: .cancel])

@@ -134,7 +134,7 @@ package struct OperationDriver: Sendable {
     case .filter:
       let walk = try await store.walk(
         operation.reach, operation.order, after: operation.progress.position, limit: limit)
-      var step = OperationPlanner.note(walk.tasks, for: operation.action)
+      var step = OperationPlanner.note(OperationPlanner.matching(walk.tasks, operation), for: operation.action)
       step.position = walk.next
       step.isAtEnd = walk.next == nil
       return step
@@ -191,7 +191,8 @@ package struct OperationPreview: Sendable {
   }
 
   private mutating func add(_ found: [FoundTask], _ operation: TaskOperation) {
-    let possible = found.filter { OperationPlanner.allows(operation.action, in: $0.state) }
+    let found = OperationPlanner.matching(found, operation)
+    let possible = found.filter { OperationPlanner.allows(operation.action, $0) }
     count += possible.count
     impossible += found.count - possible.count
     examples += possible.prefix(Self.mostExamples - examples.count).map(\.id)

@@ -55,12 +55,12 @@ struct OperationPlanner: Sendable {
     return steps
   }
 
-  /// What to note of tasks that were found: those whose state allows the action get a command.
+  /// What to note of tasks that were found: those that allow the action get a command.
   static func note(_ found: [FoundTask], for action: ControlAction) -> OperationStep {
     var step = OperationStep()
     step.matched = found.count
     for task in found {
-      if allows(action, in: task.state) {
+      if allows(action, task) {
         step.tasks.append(task.id)
       } else {
         step.refusals["illegal_transition", default: 0] += 1
@@ -69,15 +69,28 @@ struct OperationPlanner: Sendable {
     return step
   }
 
+  static func allows(_ action: ControlAction, _ task: FoundTask) -> Bool {
+    allows(action, in: task.state) || action == .resume && task.isPausing
+  }
+
+  /// Those of the tasks that match: where no states are asked for, a running task matches `resume` only while it is pausing.
+  static func matching(_ found: [FoundTask], _ operation: TaskOperation) -> [FoundTask] {
+    guard operation.action == .resume, case .filter(let filter) = operation.selection, filter.states.isEmpty else {
+      return found
+    }
+    return found.filter { $0.isPausing || !$0.state.isOwned }
+  }
+
   /// Whether the state allows the action.
-  static func allows(_ action: ControlAction, in state: TaskState) -> Bool {
+  private static func allows(_ action: ControlAction, in state: TaskState) -> Bool {
     var machine = TaskMachine(state: state)
     return (try? machine.handle(.control(action))) != nil
   }
 
-  /// The states in which tasks can be found: those asked for, or else those that allow the action.
+  /// The states in which tasks can be found: those asked for, or else those that may allow the action.
   static func states(_ filter: OperationFilter, for action: ControlAction) -> [TaskStatus] {
     guard filter.states.isEmpty else { return filter.states }
-    return TaskState.allCases.filter { allows(action, in: $0) }.compactMap { TaskStatus(rawValue: $0.rawValue) }
+    let states = TaskState.allCases.filter { allows(action, in: $0) || action == .resume && $0.isOwned }
+    return states.compactMap { TaskStatus(rawValue: $0.rawValue) }
   }
 }

@@ -116,10 +116,13 @@ package struct OperationFilter: Hashable, Sendable {
 package struct FoundTask: Hashable, Sendable {
   package var id: UniqueID
   package var state: TaskState
+  /// Whether it still runs although it was told to pause, which `resume` withdraws.
+  package var isPausing: Bool
 
-  package init(id: UniqueID, state: TaskState) {
+  package init(id: UniqueID, state: TaskState, isPausing: Bool = false) {
     self.id = id
     self.state = state
+    self.isPausing = isPausing
   }
 }
 

@@ -125,19 +125,27 @@ extension PostgresStore {
     let states = try await states(of: page.tasks)
     var walk = TaskWalk()
     // A task that was removed meanwhile is gone.
-    walk.tasks = page.tasks.compactMap { id in states[id].map { FoundTask(id: id, state: $0) } }
+    walk.tasks = try await found(page.tasks.compactMap { id in states[id].map { FoundTask(id: id, state: $0) } })
     walk.next = page.next
     return walk
   }
 
   package func find(_ ids: [UniqueID], before time: Timestamp, queues: [String]?) async throws -> [FoundTask] {
-    try await call {
-      let rows = try await pool.query(
-        StoreQueries.findTasks, .uuids(ids), .timestamptz(time.microseconds),
-        queues.map { .textArray($0) } ?? .null(.textArray))
-      let (id, state) = (try rows.columns["id"], try rows.columns["state"])
-      return try rows.map { FoundTask(id: try $0.id(id), state: try $0.known(state)) }
-    }
+    try await found(
+      call {
+        let rows = try await pool.query(
+          StoreQueries.findTasks, .uuids(ids), .timestamptz(time.microseconds),
+          queues.map { .textArray($0) } ?? .null(.textArray))
+        let (id, state) = (try rows.columns["id"], try rows.columns["state"])
+        return try rows.map { FoundTask(id: try $0.id(id), state: try $0.known(state)) }
+      })
+  }
+
+  /// The same tasks, with those that are pausing.
+  private func found(_ tasks: [FoundTask]) async throws -> [FoundTask] {
+    let stopping = try await stopping(tasks.filter(\.state.isOwned).map(\.id))
+    guard !stopping.isEmpty else { return tasks }
+    return tasks.map { FoundTask(id: $0.id, state: $0.state, isPausing: stopping[$0.id] == .pause) }
   }
 
   package func advance(_ operation: UniqueID, _ driver: UniqueID, _ step: OperationStep) async throws -> Bool {
