@@ -242,6 +242,11 @@ extension ControlAPI {
         case .control(var control):
           // Who shows a token cannot act under another name.
           if principal.token != nil || control.actor == nil { control.actor = principal.actor }
+          if let key, control.id == idOfKey {
+            // The store compares no commands: with the same key, another one must not pass for this one.
+            control.id = IdempotencyKeys.id(
+              "\(key) line \(number) \(String(decoding: line, as: UTF8.self))", of: principal)
+          }
           return .control(control)
         }
       }

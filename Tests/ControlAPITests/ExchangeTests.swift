@@ -367,6 +367,19 @@ import Testing
       let type = "application/x-ndjson"
       #expect(await bench.ask("POST", "/v1/tasks", other, ["Idempotency-Key": "m"], type: type).status == 202)
       #expect(await bench.ask("POST", "/v1/tasks", Self.task, ["Idempotency-Key": "m"], type: type).status == 422)
+
+      // A command of a line is the same one only with the same line.
+      let id = UniqueID.make()
+      #expect(await bench.submit(id) == 202)
+      func command(_ name: String) async throws -> TaskState? {
+        let line = #"{"command": "\#(name)", "taskId": "\#(id)"}"#
+        let server = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, settings: .init())
+        let answer = await server.ask("POST", "/v1/tasks", line, ["Idempotency-Key": "n"], type: type)
+        #expect(answer.status == 202)
+        return try await bench.store.task(id)?.state
+      }
+      let states = [try await command("pause"), try await command("resume"), try await command("pause")]
+      #expect(states == [.paused, .queued, .queued], "the last one was applied before")
     }
   }
 
