@@ -230,6 +230,11 @@ extension MemoryStore {
     }
   }
 
+  /// Makes all clean-ups due now.
+  package func makeCleanupsDue() {
+    transaction { state in for id in state.cleanups.keys { state.cleanups[id]?.runAt = state.now } }
+  }
+
   /// Makes a delayed task due now.
   package func makeDue(_ task: UniqueID) {
     transaction { state in

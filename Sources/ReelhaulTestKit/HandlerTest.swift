@@ -73,11 +73,7 @@ public actor HandlerTest<Handler: TaskHandler> {
   public func run() async throws -> HandlerRun<Handler> {
     let recorder = RunRecorder(plan)
     let adapter = HandlerAdapter(make(), roots: roots, log: log, observer: recorder)
-    runCount += 1
-    let worker = try await store.register(
-      WorkerRegistration(
-        boot: UniqueID(milliseconds: UInt64(runCount)), host: "test", pid: 1, leaseSeconds: 3600,
-        kinds: [adapter.kind] + adapter.aliases, volumes: roots.storage.volumes))
+    let worker = try await worker(with: adapter)
     guard let claim = try await store.claim(worker, limit: 1, call: 1).first else {
       throw HandlerTestError(message: "the task is \(try await state.rawValue), and cannot run now")
     }
@@ -118,6 +114,35 @@ public actor HandlerTest<Handler: TaskHandler> {
     store.makeDue(spec.id)
     _ = try await store.sweep()
     return try await run()
+  }
+
+  /// Cancels the task, unless it has ended, and carries out the clean-up that a canceled task leaves, with a new handler, as
+  /// another worker would. Returns whether there was one.
+  ///
+  /// Throws a ``TaskFailure`` with the code and text of what the handler throws; the next call repeats the clean-up.
+  @discardableResult
+  public func cleanUp() async throws -> Bool {
+    await Self.control(.cancel, spec, store)
+    store.makeCleanupsDue()
+    let adapter = HandlerAdapter(make(), roots: roots, log: log)
+    let worker = try await worker(with: adapter)
+    guard let cleanup = try await store.claimCleanups(worker, limit: 1, except: []).first else { return false }
+    do {
+      try await adapter.cleanUp(cleanup)
+    } catch {
+      try await store.returnCleanups([cleanup.id])
+      throw error
+    }
+    try await store.finishCleanups([cleanup.id])
+    return true
+  }
+
+  private func worker(with adapter: HandlerAdapter<Handler>) async throws -> WorkerID {
+    runCount += 1
+    return try await store.register(
+      WorkerRegistration(
+        boot: UniqueID(milliseconds: UInt64(runCount)), host: "test", pid: 1, leaseSeconds: 3600,
+        kinds: [adapter.kind] + adapter.aliases, volumes: roots.storage.volumes))
   }
 
   /// The events of the task so far.
