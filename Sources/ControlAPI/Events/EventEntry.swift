@@ -34,9 +34,13 @@ struct EventEntry: Sendable {
     partition = Int(record.partition)
     offset = record.offset
     timestamp = record.timestamp ?? 0
-    // A line break between two parts of the JSON would end the event.
-    json = value.contains { $0 == 0x0A || $0 == 0x0D } ? value.map { $0 < 0x20 ? 0x20 : $0 } : value
+    json = Self.line(value)
     (self.taskID, self.type, self.task) = (taskID, type, task)
+  }
+
+  /// The same JSON without the line breaks that may be between its parts: they would end an event of the stream.
+  static func line(_ json: [UInt8]) -> [UInt8] {
+    json.contains { $0 == 0x0A || $0 == 0x0D } ? json.map { $0 < 0x20 ? 0x20 : $0 } : json
   }
 }
 

@@ -160,7 +160,7 @@ struct EventFeed: Sendable {
     }
     var text: [UInt8] = []
     for (id, json) in samples where text.count < Self.chunk && filter.admits(known[id]) {
-      text += Array("event: progress\ndata: ".utf8) + json + Array("\n\n".utf8)
+      text += Array("event: progress\ndata: ".utf8) + EventEntry.line(json) + Array("\n\n".utf8)
     }
     return text
   }

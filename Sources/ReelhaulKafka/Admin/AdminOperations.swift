@@ -109,7 +109,7 @@ struct AdminOperations: Sendable {
   }
 
   private static func check(_ event: borrowing KafkaEvent, _ created: inout Set<String>) throws(KafkaError) {
-    var count = 0
+    var (count, failure): (Int, KafkaError?) = (0, nil)
     let results = rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.raw), &count)
     for index in 0..<count {
       let result = results?[index]
@@ -118,8 +118,9 @@ struct AdminOperations: Sendable {
       guard code != RD_KAFKA_RESP_ERR_NO_ERROR, code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS else { continue }
       let name = String(cString: rd_kafka_topic_result_name(result))
       let reason = rd_kafka_topic_result_error_string(result).map { String(cString: $0) } ?? ""
-      throw KafkaError(code: KafkaError.Code(code), message: "topic \(name) was not created: \(reason)")
+      failure = failure ?? KafkaError(code: .init(code), message: "topic \(name) was not created: \(reason)")
     }
+    if let failure { throw failure }
   }
 
   /// For brokers without the admin protocol: asking for a topic creates it, with the broker's own settings.
