@@ -1,4 +1,5 @@
 import ReelhaulCodec
+import ReelhaulDigest
 import ReelhaulSystem
 import TaskCore
 
@@ -15,7 +16,7 @@ struct CheckedSource: UploadSource {
   var properties: [HeaderField] { source.properties }
   var copyFields: [HeaderField]? { source.copyFields }
 
-  /// Only whole blocks have checksums.
+  /// Only whole blocks have tags.
   func whole(_ range: Range<Int64>) -> Range<Int64> {
     range.lowerBound / block * block..<min(identity.size, (range.upperBound + block - 1) / block * block)
   }
@@ -30,53 +31,82 @@ struct CheckedSource: UploadSource {
   func check() async throws { try await source.check() }
 }
 
-/// The CRC32C of each block of a file. The last block may be shorter.
+/// Tags of the blocks of a file, under a key that only workers know: not even who controls the source can find other bytes
+/// for them. The last block may be shorter.
 package struct BlockSums: Hashable, Sendable {
   package let block: Int64
-  private var sums: [UInt32] = []
-  /// How much of the last block is in its checksum.
-  private var last: Int64 = 0
+  let key: [UInt8]
+  fileprivate(set) var sums: [UInt64] = []
 
-  package init(block: Int64) {
+  package init(block: Int64, key: [UInt8] = (0..<KeyedTag.keyLength).map { _ in .random(in: 0...255) }) {
     self.block = block
-    last = block
+    self.key = key
   }
 
-  mutating func append(_ bytes: UnsafeRawBufferPointer) {
+  /// Whether these are the bytes from `offset`, where a block begins, to the end of a block.
+  func match(_ bytes: ArraySlice<UInt8>, from offset: Int64) -> Bool {
+    let first = Int(offset / block)
+    let seen = BlockSummer(BlockSums(block: block, key: key), first: first)
+    bytes.withUnsafeBytes { seen.append($0) }
+    let found = seen.finish().sums
+    return found == Array(sums.dropFirst(first).prefix(found.count))
+  }
+}
+
+/// Computes the tags of blocks from their bytes in order.
+final class BlockSummer {
+  private var sums: BlockSums
+  private let tag: KeyedTag
+  private let first: Int
+  /// How much of a block there is that has no tag yet.
+  private var open: Int64 = 0
+
+  /// `first` is the number of the block with which the bytes begin.
+  init(_ sums: BlockSums, first: Int = 0) {
+    self.sums = sums
+    self.first = first
+    tag = KeyedTag(key: sums.key)
+  }
+
+  func append(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      if last == block {
-        sums.append(0)
-        last = 0
-      }
-      let part = rest.prefix(Int(block - last))
-      sums[sums.count - 1] = crc32c(UnsafeRawBufferPointer(rebasing: part), continuing: sums[sums.count - 1])
-      last += Int64(part.count)
+      if open == 0 { tag.begin(first + sums.sums.count) }
+      let part = rest.prefix(Int(sums.block - open))
+      tag.update(UnsafeRawBufferPointer(rebasing: part))
+      open += Int64(part.count)
+      if open == sums.block { close() }
       rest = rest.dropFirst(part.count)
     }
   }
 
-  /// Whether these are the bytes from `offset`, where a block begins.
-  func match(_ bytes: ArraySlice<UInt8>, from offset: Int64) -> Bool {
-    var seen = BlockSums(block: block)
-    bytes.withUnsafeBytes { seen.append($0) }
-    return seen.sums == Array(sums.dropFirst(Int(offset / block)).prefix(seen.sums.count))
+  /// The tags of all blocks. Nothing may be appended after that.
+  func finish() -> BlockSums {
+    if open > 0 { close() }
+    return sums
+  }
+
+  private func close() {
+    sums.sums.append(tag.finish())
+    open = 0
   }
 }
 
 extension BlockSums {
-  /// The checksums as text.
+  /// Key and tags as text.
   var text: String {
-    Base64URL.encode(sums.flatMap { sum in withUnsafeBytes(of: sum.bigEndian) { Array($0) } })
+    Base64URL.encode(key + sums.flatMap { sum in withUnsafeBytes(of: sum.bigEndian) { Array($0) } })
   }
 
-  /// Reads what ``text`` wrote of a file of `size` bytes; nil if it is something else.
+  /// Reads what ``text`` wrote of a file of `size` bytes; nil if it is something else, such as the checksums without a key
+  /// of earlier versions.
   init?(_ text: String, block: Int64, size: Int64) {
-    guard block > 0, let bytes = Base64URL.decode(text), bytes.count.isMultiple(of: 4),
-      bytes.count / 4 == size / block + min(1, size % block)
-    else { return nil }
-    self.init(block: block)
-    sums = stride(from: 0, to: bytes.count, by: 4).map { bytes[$0..<$0 + 4].reduce(0) { $0 << 8 | UInt32($1) } }
-    if size % block > 0 { last = size % block }
+    guard block > 0, let bytes = Base64URL.decode(text), bytes.count >= KeyedTag.keyLength else { return nil }
+    let tags = bytes.dropFirst(KeyedTag.keyLength)
+    guard tags.count.isMultiple(of: 8), tags.count / 8 == size / block + min(1, size % block) else { return nil }
+    self.init(block: block, key: Array(bytes.prefix(KeyedTag.keyLength)))
+    sums = stride(from: tags.startIndex, to: tags.endIndex, by: 8).map { start in
+      tags[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) }
+    }
   }
 }

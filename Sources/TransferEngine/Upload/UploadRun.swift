@@ -255,7 +255,7 @@ final class UploadRun: @unchecked Sendable {
   /// Throws if the source is not the expected one. All later reads must give what this one has.
   private func check(_ source: any OpenedSource) async throws {
     let stop = Lock(false)
-    let sums = Lock(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block))
+    let sums = Lock(BlockSummer(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block)))
     let difference = try await withTaskCancellationHandler {
       try await source.mismatch(spec.expect, seeing: { bytes in sums.withLock { $0.append(bytes) } }) { [ledger] _ in
         ledger.mayWrite && !stop.withLock { $0 }
@@ -269,7 +269,7 @@ final class UploadRun: @unchecked Sendable {
         code: isOfSize ? .sizeMismatch : .digestMismatch,
         message: "\(URLRedaction.redact(spec.source)) is not uploaded: \(difference)", class: .fail)
     }
-    state?.checked = isChecked(source) ? sums.withLock { $0 } : nil
+    state?.checked = isChecked(source) ? sums.withLock { $0.finish() } : nil
   }
 
   /// The destination stays as it is. If the task says which file it expects, that is the source, and the length tells
