@@ -560,6 +560,63 @@ def what_comes_after_the_question_is_not_acted_upon(s):
 
 
 @check
+def what_was_sent_is_told_of_although_its_dialog_was_closed(s):
+    ids = [s.paused("closed") for _ in range(2)]
+    page, held = s.browser.page(), []
+    page.route("**/v1/operations", lambda route: held.append(route))
+    page.goto(f"{s.base}?view=tasks&queue=closed")
+    for id in ids:
+        page.locator(f'.body .row[data-id="{id}"] input').click()
+    page.locator("[data-action=cancel]").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel 2 tasks").click()
+    s.wait(lambda: page.evaluate("1") and held, "the request is under way")
+    expect(page.get_by_role("dialog")).to_contain_text("Sending")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    held[0].continue_()
+    expect(page.locator(".toast")).to_contain_text("the operation has begun")
+    expect(page.locator(".choice")).to_have_text("")
+    s.wait(lambda: all(s.there(id)["state"] == "canceled" for id in ids), "they are canceled")
+    page.context.close()
+
+
+@check
+def rows_that_leave_above_move_nothing_that_is_seen(s):
+    ids = [s.submit({"kind": "noop", "source": "noop://host/x", "queue": "leaving", "paused": True}) for _ in range(60)]
+    page = s.browser.page(viewport={"width": 1200, "height": 500})
+    page.goto(f"{s.base}?view=tasks&queue=leaving&state=paused")
+    expect(page.locator(f'.body .row[data-id="{ids[-1]}"]')).to_be_visible()
+    page.mouse.move(5, 5)
+
+    def place():
+        """Where a row in the middle is in the window; far below if it is not on the page."""
+        return page.evaluate("(id) => document.querySelector(`.body .row[data-id='${id}']`)?.getBoundingClientRect().top ?? 9999", ids[25])
+
+    s.wait(lambda: page.evaluate("scrollBy(0, 60)") or place() < 300, "it is seen")
+    before = place()
+    height = page.evaluate("document.querySelector('.view .body').scrollHeight")
+    for id in ids[50:]:
+        s.fleet.run("cancel", id, "--wait")
+    s.wait(lambda: page.evaluate("document.querySelector('.view .body').scrollHeight") <= height * 51 / 60, "ten rows have left")
+    assert abs(place() - before) < 3, (before, place())
+    page.context.close()
+
+
+@check
+def kinds_and_views_may_have_any_name(s):
+    id = s.fleet.run("submit", "constructor", "--source", "noop://host/x", "--paused")
+    s.wait(lambda: s.there(id), "the task is there")
+    page = s.browser.page()
+    page.goto(f"{s.base}?view=task&id={id}")
+    expect(page.get_by_text("reelhaul submit constructor").first).to_be_attached()
+    page.get_by_role("link", name="Run a copy").click()
+    expect(page.locator("input[name=kind]")).to_have_value("constructor")
+    page.goto(f"{s.base}?view=constructor")
+    expect(page.locator(".figures-row")).to_be_visible()
+    page.context.close()
+
+
+@check
 def a_task_that_leaves_the_list_leaves_the_selection(s):
     ids = [s.paused("chosen") for _ in range(3)]
     page = s.browser.page()
@@ -856,6 +913,13 @@ def a_long_dead_letter_is_replayed_whole(s):
     page.route("**/v1/dead-letters/0-7/actions/replay", replay)
     page.get_by_role("button", name="Replay…").click()
     expect(page.get_by_label("The command")).to_have_value("beginning and end")
+    # To select text, the button may be let go beside the dialog.
+    box = page.get_by_role("dialog").bounding_box()
+    page.get_by_label("The command").hover()
+    page.mouse.down()
+    page.mouse.move(box["x"] - 20, box["y"] + 40)
+    page.mouse.up()
+    expect(page.get_by_label("The command")).to_have_value("beginning and end")
     page.get_by_role("button", name="Replay", exact=True).click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert sent == ["{}"], sent
@@ -902,6 +966,9 @@ def rows_do_not_move_under_the_pointer(s):
     page.mouse.move(5, 5)
     expect(page.locator(f'.body .row[data-id="{id}"]')).to_be_visible()
     assert widths == page.evaluate("[...document.querySelectorAll('.row.top > *')].map((cell) => cell.getBoundingClientRect().width)")
+    # As they are seen, keys and screen readers find them.
+    tops = page.evaluate("[...document.querySelectorAll('.body .row')].map((row) => row.getBoundingClientRect().top)")
+    assert tops == sorted(tops), tops
     page.context.close()
 
 
@@ -1049,6 +1116,9 @@ def a_chart_tells_its_values_however_often_it_is_drawn(s):
     page.wait_for_timeout(6000)
     box = plot.bounding_box()
     page.mouse.move(box["x"] + box["width"] - 12, box["y"] + box["height"] / 2)
+    expect(plot.locator(".tip")).to_be_visible()
+    s.fleet.run("submit", "noop", "--source", "noop://host/x")
+    page.wait_for_timeout(6000)
     expect(plot.locator(".tip")).to_be_visible()
     page.context.close()
 
@@ -1307,6 +1377,10 @@ def keys_find_select_and_open(s):
     expect(page).to_have_url(re.compile(second))
     page.keyboard.press("Escape")
     expect(page.locator(".body .row").first).to_be_visible()
+    page.keyboard.press("j")
+    page.locator("details.more summary").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("details.more")).to_have_attribute("open", "")
     page.keyboard.press("/")
     s.wait(lambda: page.evaluate("document.activeElement.name") == "text", "the search has the focus")
     page.context.close()
@@ -1361,6 +1435,12 @@ def a_token_for_a_queue_is_not_led_to_what_it_may_not_see(s):
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.get_by_text("Your token does not allow that.")).to_have_count(0)
     expect(page.get_by_role("heading", name="Limits")).to_have_count(0)
+    page.goto(f"{base}?view=tasks&queue=other")
+    expect(page.locator(".body .row").first).to_be_visible()
+    s.fleet.run("token", "revoke", "a-queue")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.wait_for_timeout(2500)
+    expect(page.locator("#trouble")).to_be_hidden()
     page.context.close()
 
 

@@ -58,26 +58,30 @@ export async function actOnMany(name, target, words) {
   if (!body) return null;
   const wanted = { action: name, ...target, ...body };
   return new Promise((resolve) => {
-    let id = null;
+    let id = null, sent = null;
     const box = h("div", {}, h("p", { class: "quiet" }, "Looking which tasks match…"));
     const files = name === "remove" ? filesChoice() : null;
-    const node = dialog(`${ACTIONS[name].words} many tasks`, () => [h("h2", {}, `${ACTIONS[name].words.replace("…", "")} ${words}?`), box], { onclose: () => resolve(id) });
+    const node = dialog(`${ACTIONS[name].words} many tasks`, () => [h("h2", {}, `${ACTIONS[name].words.replace("…", "")} ${words}?`), box], { onclose: async () => { await sent; resolve(id); } });
     const draw = (content, yes) => show(box, content, h("menu", {}, h("button", { type: "button", onclick: () => node.close() }, yes ? "Back" : "Close"), yes));
+    const send = async (found) => {
+      if (files?.querySelector("input").checked) wanted.files = true;
+      // Tasks that came while the dialog was open were not told of.
+      if (wanted.filter && found.at && !(Date.parse(wanted.filter.before) < Date.parse(found.at))) wanted.filter = { ...wanted.filter, before: found.at };
+      draw(h("p", { class: "quiet" }, "Sending…"));
+      // Who closes the dialog meanwhile takes nothing back, and is told what became of it.
+      try {
+        id = (await post("v1/operations", wanted, { headers: { "Idempotency-Key": key() } })).id;
+        if (node.isConnected) follow(id, box, node);
+        else toast(`${ACTIONS[name].words.replace("…", "")} ${words}: the operation has begun.`, { link: { href: `?view=operations&id=${encodeURIComponent(id)}`, words: "Details" } });
+      } catch (problem) {
+        if (node.isConnected) draw(h("p", { class: "is-error" }, problem.message));
+        else told(problem);
+      }
+    };
     post("v1/operations?dry_run=true", wanted).then((found) => {
       const count = plural(found.count, "task") + (found.isAtLeast ? " or more" : "");
       const start = h("button", {
-        type: "button", class: ACTIONS[name].isBad ? "bad" : "main", autofocus: true, disabled: found.count === 0, onclick: async () => {
-          start.disabled = true;
-          try {
-            if (files?.querySelector("input").checked) wanted.files = true;
-            // Tasks that came while the dialog was open were not told of.
-            if (wanted.filter && found.at && !(Date.parse(wanted.filter.before) < Date.parse(found.at))) wanted.filter = { ...wanted.filter, before: found.at };
-            id = (await post("v1/operations", wanted, { headers: { "Idempotency-Key": key() } })).id;
-            follow(id, box, node);
-          } catch (problem) {
-            draw(h("p", { class: "is-error" }, problem.message));
-          }
-        },
+        type: "button", class: ACTIONS[name].isBad ? "bad" : "main", autofocus: true, disabled: found.count === 0, onclick: () => { sent ??= send(found); },
       }, `${ACTIONS[name].words.replace("…", "")} ${count}`);
       draw([
         h("p", {}, found.count ? `This touches ${count} that ${found.count === 1 ? "is" : "are"} there now. Tasks that are submitted later are not touched.` : "No task matches any more."),

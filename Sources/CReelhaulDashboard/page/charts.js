@@ -32,7 +32,7 @@ export function chart({ title, samples, step, from, to, series, format = number,
     }
   });
   if (!points.length) node.append(svg("text", { class: "axis", x: width / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "No samples in this time yet"));
-  node.append(svg("line", { class: "cursor", y1: top, y2: HEIGHT - bottom, x1: -9, x2: -9 }));
+  node.append(svg("line", { class: "cursor", "data-key": "cursor", "data-own": true, y1: top, y2: HEIGHT - bottom, x1: -9, x2: -9 }));
   // A chart that is drawn anew keeps its former nodes.
   const leave = (event) => {
     const [node, tip] = event.currentTarget.children;
@@ -52,7 +52,7 @@ export function chart({ title, samples, step, from, to, series, format = number,
   };
   return h("figure", {},
     h("figcaption", {}, h("span", {}, title), series.length > 1 ? h("span", { class: "keys-of" }, series.map((one) => h("span", { class: `key is-${one.is}` }, one.name))) : null),
-    h("div", { class: "plot", onpointermove: move, onpointerleave: leave }, node, h("p", { class: "tip", hidden: true })));
+    h("div", { class: "plot", onpointermove: move, onpointerleave: leave }, node, h("p", { class: "tip", "data-own": true, hidden: true })));
 }
 
 function words(points, series, format) {

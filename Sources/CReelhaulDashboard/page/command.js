@@ -9,7 +9,7 @@ const UPLOAD = { method: "method", partSize: "part-size", contentType: "content-
 export function commandLine(task) {
   const words = ["reelhaul"];
   const give = (name, value) => { if (value !== undefined && value !== null && value !== "") words.push(`--${name}`, String(value)); };
-  const known = { download: [task.source], upload: [task.source], copy: [task.source, task.destination], delete: [task.source] }[task.kind];
+  const known = new Map([["download", [task.source]], ["upload", [task.source]], ["copy", [task.source, task.destination]], ["delete", [task.source]]]).get(task.kind);
   words.push(...(known ? [task.kind, ...known] : ["submit", task.kind]).filter(Boolean));
   if (!known) give("source", task.source);
   if (task.kind !== "copy" && task.kind !== "delete") give("to", task.destination);

@@ -91,6 +91,8 @@ function merge(old, next) {
     if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue;
     return;
   }
+  // What the pointer has made of it stays.
+  if (old.dataset?.own !== undefined) return;
   // Whether it is open is the reader's choice, but the page may open it.
   const isOwn = (name) => name === "open" || name === "style";
   for (const { name } of [...old.attributes]) if (!next.hasAttribute(name) && !isOwn(name)) old.removeAttribute(name);

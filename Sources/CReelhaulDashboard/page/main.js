@@ -26,7 +26,7 @@ const MODULES = {
 let shown = { name: null, key: null, gone: [] };
 
 async function follow({ isBack = false, isReplaced = false } = {}) {
-  const name = needsSignIn ? "sign-in" : MODULES[view()] ? view() : "overview";
+  const name = needsSignIn ? "sign-in" : Object.hasOwn(MODULES, view()) ? view() : "overview";
   drawNav();
   // The same view with another narrowing goes on, and keeps its focus; it says false if it must begin anew.
   if (shown.name === name && shown.update && shown.update({ isBack, isReplaced }) !== false) return;

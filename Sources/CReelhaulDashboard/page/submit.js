@@ -52,7 +52,7 @@ export function open(_, view) {
   async function fill(id) {
     try {
       const task = await get(`v1/tasks/${encodeURIComponent(id)}`), from = submission(task), p = from.parameters ?? {};
-      kind = KINDS[from.kind] ? from.kind : "own";
+      kind = Object.hasOwn(KINDS, from.kind) ? from.kind : "own";
       lost = hidden(task);
       Object.assign(values, { source: from.source, destination: from.destination, queue: from.queue === "default" ? "" : from.queue, priority: from.priority || "", kind: from.kind, ifExists: from.ifExists === "fail" ? "" : from.ifExists, credential: from.credential, rate: from.rate ?? "", connections: from.connections === 16 ? "" : from.connections, maxAttempts: from.maxAttempts === 8 ? "" : from.maxAttempts, retryAfter: (from.retryAfter ?? []).join(","), after: (from.after ?? []).join(" "), notBefore: local(from.notBefore), notify: from.notify, sha256: from.expect?.sha256, md5: from.expect?.md5, bytes: from.expect?.bytes ?? "", allowUnframed: from.allowUnframed, labels: split("labels", from.labels), headers: (from.headers ?? []).map((name) => `${name}: ***`).join("\n"), recursive: p.recursive, method: p.method, partSize: p.partSize ?? "", contentType: p.contentType, storageClass: p.storageClass, checksum: p.checksum, toCredential: p.toCredential, metadata: split("metadata", p.metadata), parameters: kind === "own" && from.parameters !== null ? stringify(from.parameters, "  ") : "" });
       view.root.replaceChildren();

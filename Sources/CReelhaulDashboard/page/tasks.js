@@ -61,7 +61,7 @@ const keep = (name, value) => { try { localStorage.setItem(name, JSON.stringify(
 const known = new Map();
 
 export function open(_, view) {
-  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isCut = false, isGone = false;
+  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isCut = false, isActing = false, isGone = false;
   const body = h("div", { class: "body", role: "rowgroup" });
   const top = h("div", { class: "heads", role: "rowgroup" });
   const sideways = h("div", { class: "sideways" }, body);
@@ -215,11 +215,16 @@ export function open(_, view) {
     if (active && !wanted.has(active)) { const index = rows.rows.findIndex((row) => row.id === active); if (index >= 0) wanted.set(active, index); }
     const shown = new Map();
     for (const node of [...body.children]) wanted.has(node.dataset.id) ? shown.set(node.dataset.id, node) : node.remove();
-    let isMissing = false;
-    for (const [id, index] of wanted) {
+    let isMissing = false, last = null;
+    // Keys and screen readers go from row to row in the order of the page.
+    for (const [id, index] of [...wanted].sort((a, b) => a[1] - b[1])) {
       const row = rows.rows[index];
       let node = shown.get(id);
-      if (!node) { node = h("div", { class: "row", role: "row", "data-id": id }); body.append(node); }
+      if (!node) {
+        node = h("div", { class: "row", role: "row", "data-id": id });
+        last ? last.after(node) : body.prepend(node);
+      }
+      last = node;
       node.style.transform = `translateY(${index * height}px)`;
       if (!row.task) { isMissing = true; if (!node.firstChild) show(node, h("span", { role: "cell", class: "quiet" }, "…")); continue; }
       drawRow(node, row, index);
@@ -274,9 +279,9 @@ export function open(_, view) {
     // The rows that are seen are not exchanged for others that were not asked for.
     if (isTouched() || rows.isTorn && (!isAtTop || selected.size)) { drawPill(); return drawRows(); }
     if (isAtTop && !selected.size && !isAll) rows.shorten();
-    // New rows above those that are seen move nothing.
-    if (rows.waiting && !isAtTop) { const moved = rows.apply(from); if (moved) scrollBy(0, moved * rowHeight()); }
-    else rows.apply(from);
+    // Rows above those that are seen move nothing, neither new ones nor those that leave.
+    const moved = rows.apply(from);
+    if (moved && !isAtTop) scrollBy(0, moved * rowHeight());
     // Nobody acts on a task that is not in the list any more.
     if (selected.size) { const ids = new Set(rows.rows.map((row) => row.id)); selected = new Set([...selected].filter((id) => ids.has(id))); }
     drawPill();
@@ -374,7 +379,13 @@ export function open(_, view) {
       h("p", {}, h("b", {}, isAll ? count === null ? "All that match" : `All ${number(count)} that match` : `${number(selected.size)} selected`)),
       !isAll && (rows.hasMore || rows.rows.length > selected.size) ? h("button", { type: "button", class: "link", onclick: () => { isAll = true; drawRows(); drawChoice(); } }, total() === null ? "Select all that match" : `Select all ${number(total())} that match`) : null,
       h("span", { class: "tools" }, names.map((name) => h("button", { type: "button", class: ACTIONS[name].isBad ? "bad-line" : null, "data-action": name, onclick: async () => {
-        if (!isAll && picked.length === 1 && selected.size === 1) { if (await act(picked[0], name)) drop(); return; }
+        if (!isAll && picked.length === 1 && selected.size === 1) {
+          if (isActing) return;
+          isActing = true;
+          if (await act(picked[0], name)) { selected.delete(picked[0].id); drawAll(); }
+          isActing = false;
+          return;
+        }
         if (!isAll && selected.size > 10_000) { toast("At most 10,000 rows can be named one by one. Narrow the list, and select all that match.", { isBad: true }); return; }
         const words = isAll ? "all that match" : plural(selected.size, "task");
         if (await actOnMany(name, isAll ? { filter: operationFilter() } : { ids: inOrder() }, words)) { drop(); refreshSoon(300); }
@@ -407,7 +418,7 @@ export function open(_, view) {
       return true;
     }
     if (event.key === "x" && at >= 0 && can("write")) { pick(focused, !selected.has(focused), false); return true; }
-    if (event.key === "Enter" && at >= 0 && !event.target.closest?.("a, button")) { go(taskHref(focused)); return true; }
+    if (event.key === "Enter" && at >= 0 && !event.target.closest?.("a, button, summary")) { go(taskHref(focused)); return true; }
     if (event.key === "Escape" && (selected.size || isAll)) { selected = new Set(); isAll = false; drawAll(); return true; }
     return false;
   };

@@ -74,7 +74,9 @@ export async function copy(words) {
 
 /// A dialog that is there until it is closed; focus returns to what had it.
 export function dialog(title, body, { wide = false, onclose } = {}) {
-  const node = h("dialog", { class: wide ? "wide" : null, "aria-label": title, onclose: () => { node.remove(); onclose?.(node.returnValue); }, onclick: (event) => { if (event.target === node) node.close(); } });
+  // Who selects text and lets go beside the dialog does not close it.
+  let pressed = null;
+  const node = h("dialog", { onpointerdown: (event) => { pressed = event.target; }, class: wide ? "wide" : null, "aria-label": title, onclose: () => { node.remove(); onclose?.(node.returnValue); }, onclick: (event) => { if (event.target === node && pressed === node) node.close(); } });
   node.append(h("div", { class: "inner" }, body(node)));
   document.body.append(node);
   node.showModal();
@@ -108,15 +110,16 @@ export function poll(view, seconds, read, draw) {
     if (isReading && !anew) { isWanted = true; return; }
     const number = reads += 1, counts = () => !isGone && number === reads;
     [isReading, isWanted] = [true, false];
-    try {
-      const value = await read();
-      if (counts()) { known = true; draw(value, null); }
-    } catch (problem) {
-      // What is shown stays: the head of the page says that the server is away.
-      if (counts() && !(known && (problem.status === 0 || problem.status >= 500))) draw(null, problem);
-    }
+    let value = null, problem = null;
+    try { value = await read(); } catch (error) { problem = error; }
     if (!counts()) return;
     isReading = false;
+    // What is shown stays: the head of the page says that the server is away.
+    if (!problem || !known || problem.status !== 0 && !(problem.status >= 500)) {
+      known ||= !problem;
+      // What cannot be drawn does not end the reading.
+      try { draw(value, problem); } catch (error) { reportError(error); }
+    }
     if (isWanted) run();
     else timer = setTimeout(() => document.hidden ? later() : run(), seconds * 1000);
   };
