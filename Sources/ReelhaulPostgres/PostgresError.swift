@@ -53,10 +53,11 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
   /// Whether connecting again cannot succeed until somebody changes something, such as a wrong password.
   package var isPermanent: Bool { sqlState.map(SQLState.isRefusal) ?? false }
 
-  /// A deadlock, a serialization failure, or a function or view that was replaced meanwhile: nothing was applied, and the
-  /// same call may succeed at once.
+  /// A deadlock, a serialization failure, a place in a lane that a restored database has given away already, or a function
+  /// or view that was replaced meanwhile: nothing was applied, and the same call may succeed at once.
   package var isLostRace: Bool {
     sqlState.map(SQLState.isLostRace) ?? false
+      || sqlState == SQLState.uniqueViolation && constraint == "ready_pkey"
       || sqlState == SQLState.internalError && Self.replacements.contains(where: message.hasPrefix)
   }
 
@@ -111,6 +112,7 @@ enum SQLState {
   static let featureNotSupported = "0A000"
   static let queryCanceled = "57014"
   static let insufficientPrivilege = "42501"
+  static let uniqueViolation = "23505"
   static let readOnly = "25006"
   static let tooManyConnections = "53300"
   static let internalError = "XX000"

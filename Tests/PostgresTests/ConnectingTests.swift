@@ -108,6 +108,12 @@ struct ConnectingTests {
     #expect(target.parameters == given && target.addresses == [given])
   }
 
+  @Test("the host of a service is that of its file, not of the environment") func service() throws {
+    let target = try ConnectionTarget(
+      ["service": "films"], defaults: ["host": "other"], resolve: { _ throws(PostgresError) in ["10.0.0.1"] })
+    #expect(target.parameters == ["service": "films"])
+  }
+
   @Test func theSQLStateIsReadFromLibpqsMessage() {
     let refused = ConnectFailure.error(
       from: """

@@ -195,6 +195,16 @@ struct MigratorTests {
     }
   }
 
+  @Test("what a migrator that is stopped had locked is free soon") func stopped() async throws {
+    try await withPool { pool in
+      let names = ["idle_in_transaction_session_timeout", "client_connection_check_interval"]
+      let settings = names.map { "current_setting('\($0)') AS \($0)" }.joined(separator: ", ")
+      try await Migrator(pool, [Migration(number: 1, name: "told", sql: "CREATE TABLE told AS SELECT \(settings)")]).apply()
+      let told = try await pool.query("SELECT * FROM told")[0]
+      #expect(try told.text(0) == "30s" && told.text(1) == "1s")
+    }
+  }
+
   @Test("what a killed migrator had locked is free soon, however long its statement takes")
   func killed() async throws {
     let configuration = try PostgresConfiguration.patient(url: try await TestPostgres.shared.database())

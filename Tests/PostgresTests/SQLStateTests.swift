@@ -40,6 +40,15 @@ import Testing
     #expect(error.isLostRace == passes && error.isRetryable == passes)
   }
 
+  @Test("a place in a lane that was given away before is a lost race, and other values that are there twice are not")
+  func placesGivenAway() {
+    for (constraint, passes) in [("ready_pkey", true), ("task_pkey", false), (nil, false)] as [(String?, Bool)] {
+      var error = PostgresError(.server, "duplicate key value", sqlState: "23505")
+      error.constraint = constraint
+      #expect(error.isLostRace == passes && error.isRetryable == passes)
+    }
+  }
+
   @Test("a server that goes down, is full or no longer knows a statement passes")
   func transient() {
     Self.means(

@@ -118,15 +118,21 @@ declare
   today date := (now() at time zone 'utc')::date;
   day   date;
   name  text;
+  owner name;
 begin
-  if to_regclass(inbox_partition(today)) is not null and to_regclass(inbox_partition(today + 1)) is not null then
+  -- Another schema of the search path may have partitions of the same names.
+  if to_regclass(format('%I.%I', current_schema(), inbox_partition(today))) is not null
+     and to_regclass(format('%I.%I', current_schema(), inbox_partition(today + 1))) is not null then
     return;
   end if;
   perform pg_advisory_xact_lock(hashtextextended('reelhaul.inbox.' || current_schema(), 0));
   for day in select today + n from generate_series(0, 2) n loop
     name := inbox_partition(day);
-    continue when to_regclass(name) is not null;
+    continue when to_regclass(format('%I.%I', current_schema(), name)) is not null;
     execute format('create table %I (like command_inbox including all)', name);
+    -- Whoever is only a member of the owner makes nothing that the owner cannot dump.
+    select pg_get_userbyid(relowner) into owner from pg_class where oid = 'command_inbox'::regclass;
+    if owner <> current_user then execute format('alter table %I owner to %I', name, owner); end if;
     execute format('alter table command_inbox attach partition %I for values from (%L) to (%L)', name, day, day + 1);
   end loop;
   delete from operation where finished_at < now() - interval '30 days';

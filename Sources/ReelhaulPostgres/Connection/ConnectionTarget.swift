@@ -10,7 +10,8 @@ struct ConnectionTarget: Sendable, Equatable {
     resolve: (String) throws(PostgresError) -> [String] = Self.resolve
   ) throws(PostgresError) {
     parameters = given
-    guard given["hostaddr"] == nil, defaults["hostaddr"] == nil || given["host"] != nil else { return }
+    // A service's file has its own host, which counts more than that of the environment.
+    guard given["service"] == nil, given["hostaddr"] == nil, defaults["hostaddr"] == nil || given["host"] != nil else { return }
     guard let host = given["host"] ?? defaults["host"], !host.isEmpty else { return }
     let hosts = host.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     let port = given["port"] ?? defaults["port"] ?? "5432"

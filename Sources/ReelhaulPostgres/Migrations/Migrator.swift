@@ -135,14 +135,25 @@ extension Migrator {
   private static let lockKey: Int64 = 0x7265_656c_6861_756c
   private static let lock: PostgresStatement = "SELECT pg_advisory_xact_lock($1)"
   /// The limits of the role are for programs. If this one is killed, the server rolls its transaction back within a second;
-  /// one that cannot look (on Windows) does so only when the present statement ends.
+  /// one that cannot look (on Windows) does so only when the present statement ends. If this program is stopped, or its machine
+  /// is gone, what it has locked is free again within half a minute.
   private static let settings = """
     SET LOCAL statement_timeout = 0;
     SET LOCAL lock_timeout = 0;
+    SET LOCAL idle_in_transaction_session_timeout = '30s';
+    SET LOCAL tcp_keepalives_idle = 10;
+    SET LOCAL tcp_keepalives_interval = 5;
+    SET LOCAL tcp_keepalives_count = 4;
     DO $do$
     BEGIN
       SET LOCAL client_connection_check_interval = 1000;
     EXCEPTION WHEN invalid_parameter_value THEN
+      NULL;
+    END $do$;
+    DO $do$
+    BEGIN
+      SET LOCAL transaction_timeout = 0;
+    EXCEPTION WHEN undefined_object THEN
       NULL;
     END $do$
     """

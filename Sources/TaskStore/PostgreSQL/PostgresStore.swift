@@ -181,10 +181,10 @@ package final class PostgresStore: TaskStore {
   }
 
   package func tidy() async throws {
-    try await run(StoreQueries.dropOldInbox())
     try await run(StoreQueries.restLanes())
     try await run(StoreQueries.tidyLanes())
     try await run(StoreQueries.tidyBuckets())
+    try await run(StoreQueries.dropOldInbox())
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {

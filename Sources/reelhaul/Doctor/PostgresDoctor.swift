@@ -137,7 +137,9 @@ struct PostgresDoctor {
     SELECT current_setting('server_version_num')::bigint AS version,
            (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS clock,
            current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
-           current_setting('autovacuum') AS autovacuum, a.sessions,
+           current_setting('autovacuum') AS autovacuum,
+           -- Of sessions of other users, their number is seen by everybody.
+           (SELECT sum(numbackends) FROM pg_stat_database)::bigint AS sessions,
            current_setting('default_transaction_isolation') AS isolation,
            pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS takes_no_writes,
            -- NULL if there is no schema yet.
@@ -146,7 +148,7 @@ struct PostgresDoctor {
                    AND coalesce(has_schema_privilege(current_schema(), 'CREATE'), true)
               FROM pg_class WHERE oid IN (to_regclass('task'), to_regclass('worker'), to_regclass('command_inbox'))) AS may_write,
            current_setting('max_connections')::bigint AS max_connections, a.long, a.seconds
-      FROM (SELECT count(*) sessions, count(*) FILTER (WHERE is_long) long,
+      FROM (SELECT count(*) FILTER (WHERE is_long) long,
                    coalesce(max(extract(epoch FROM age)) FILTER (WHERE is_long), 0)::bigint seconds
               FROM (SELECT now() - xact_start age,
                            coalesce(datname = current_database() AND xact_start < now() - interval '30 s', false) is_long

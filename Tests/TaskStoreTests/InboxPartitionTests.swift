@@ -1,0 +1,84 @@
+import ReelhaulPostgres
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+/// The tables in which the ids of a day's commands are.
+@Suite struct InboxPartitionTests {
+  private static func partitions(_ pool: PostgresPool) async throws -> Set<String> {
+    let rows = try await pool.query(
+      """
+      select format('%s %s', c.relname, pg_get_userbyid(c.relowner)) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+       where i.inhparent = 'public.command_inbox'::regclass
+      """)
+    return Set(try rows.map { try $0.text(0) })
+  }
+
+  private static let dropped = """
+    do $$ declare name text; begin
+      for name in select inhrelid::regclass from pg_inherits where inhparent = 'command_inbox'::regclass loop
+        execute 'drop table ' || name;
+      end loop;
+    end $$;
+    """
+
+  @Test("ids of commands are kept for 16 days, longer than Kafka may give a command again") func kept() async throws {
+    try await withPostgresStore { store, pool in
+      func day(_ days: Int) async throws -> String {
+        try await pool.query(
+          PostgresStatement("select inbox_partition((now() at time zone 'utc')::date - \(days))")
+        ).first?.text(0) ?? ""
+      }
+      let (kept, gone) = (try await day(16), try await day(17))
+      for (days, name) in [(16, kept), (17, gone)] {
+        _ = try await pool.withConnection {
+          try await $0.script(
+            """
+            do $$ declare day date := (now() at time zone 'utc')::date - \(days); begin
+              execute format('create table \(name) partition of command_inbox for values from (%L) to (%L)', day, day + 1);
+            end $$
+            """)
+        }
+      }
+      try await store.tidy()
+      let names = Set(try await Self.partitions(pool).map { String($0.prefix { $0 != " " }) })
+      #expect(names.contains(kept) && !names.contains(gone), "\(names)")
+    }
+  }
+
+  @Test("tables of another schema are not taken for those that are missing") func otherSchema() async throws {
+    try await withPostgresStore { store, pool in
+      let before = try await Self.partitions(pool)
+      let others = before.map { "create table other.\($0.prefix { $0 != " " }) ();" }.joined()
+      _ = try await pool.withConnection {
+        try await $0.script("create schema other; \(others) \(Self.dropped)")
+        try await $0.script("set search_path = public, other; select tend_inbox(); reset search_path")
+      }
+      #expect(try await Self.partitions(pool) == before)
+      let spec = TaskSpec.noop()
+      _ = try await store.apply([.submit(spec)])
+      let pause = Command.control(.init(id: .random(), taskID: spec.id, action: .pause))
+      #expect(try await store.apply([pause]) == [.applied])
+    }
+  }
+
+  @Test("what a member of the owner makes is the owner's") func member() async throws {
+    let url = try await TestPostgres.shared.database()
+    let member = "member_\(UInt32.random(in: 0 ... .max))"
+    try await PostgresPool.with(.patient(url: url)) { pool in
+      _ = try await Schema.migrator(pool).apply()
+      let before = try await Self.partitions(pool)
+      let owner = try await pool.query("select current_user::text")[0].text(0)
+      try await TestPostgres.shared.asSuperuser {
+        try await $0.script("create role \(member) login; grant \(owner) to \(member)")
+      }
+      let own = try "postgres://\(member)@\(#require(url.split(separator: "@").last))"
+      try await PostgresPool.with(.patient(url: own)) { pool in
+        _ = try await pool.withConnection { try await $0.script("\(Self.dropped) select tend_inbox()") }
+      }
+      #expect(try await Self.partitions(pool) == before)
+    }
+    try await TestPostgres.shared.asSuperuser { try await $0.script("drop role \(member)") }
+  }
+}
