@@ -43,10 +43,17 @@ struct EventBench: Sendable {
     await bench.producer.close()
   }
 
+  /// Serves those who have a token while `body` runs, which gets the port and one for these queues.
+  func serving(tokens queues: Set<String>, _ body: @escaping @Sendable (Int, String) async throws -> Void) async throws {
+    let secret = TokenSecret()
+    let new = NewToken(name: "limited", scope: .read, queues: queues, lifetime: nil, hash: secret.hash)
+    try await serving(token: new) { port, _ in try await body(port, secret.text) }
+  }
+
   /// Serves while `body` runs, which gets the port.
   func serving(
     _ change: (inout EventHub.Settings, inout HTTPServer.Settings) -> Void = { _, _ in }, log: Logger? = nil,
-    _ body: @escaping @Sendable (Int, HTTPServer) async throws -> Void
+    token: NewToken? = nil, _ body: @escaping @Sendable (Int, HTTPServer) async throws -> Void
   ) async throws {
     var (settings, server) = (EventHub.Settings(), HTTPServer.Settings())
     change(&settings, &server)
@@ -54,8 +61,11 @@ struct EventBench: Sendable {
       [settings, server] pool in
       _ = try await Schema.migrator(pool).apply()
       let hub = EventHub(loop: loop, kafka: kafka, topics: topics, settings: settings, log: log)
-      let api = ControlAPI(
-        store: PostgresStore(pool: pool), send: { _ in }, loop: loop, version: "1", events: hub)
+      let store = PostgresStore(pool: pool)
+      if let token { _ = try await store.createToken(token) }
+      var access = ControlAPI.Settings()
+      access.requiresTokens = token != nil
+      let api = ControlAPI(store: store, send: { _ in }, loop: loop, version: "1", settings: access, events: hub)
       let http = HTTPServer(loop: loop, settings: server, handler: api)
       let port = try await http.start()
       do {
@@ -114,9 +124,9 @@ final class EventClient: Sendable {
   private let raw: RawClient
   private let received = Lock<[Event]>([])
 
-  init(_ port: Int, _ query: String = "", after id: String? = nil, receiveBuffer: Int32? = nil) throws {
+  init(_ port: Int, _ query: String = "", after id: String? = nil, headers: String = "", receiveBuffer: Int32? = nil) throws {
     raw = try RawClient(port: port, receiveBuffer: receiveBuffer)
-    let header = id.map { "Last-Event-ID: \($0)\r\n" } ?? ""
+    let header = headers + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "")
     raw.send("GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")
   }
 
