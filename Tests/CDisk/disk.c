@@ -39,6 +39,14 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
   return after(RH_DISK_WRITE, fd, NULL, offset, (int64_t)count, system_pwrite(fd, bytes, count, offset));
 }
 
+ssize_t copy_file_range(int from, off_t *in, int to, off_t *out, size_t length, unsigned flags) {
+  SYSTEM(copy_file_range);
+  int64_t offset = out ? *out : 0;
+  before(RH_DISK_WRITE, to, NULL, offset, (int64_t)length);
+  ssize_t count = system_copy_file_range(from, in, to, out, length, flags);
+  return after(RH_DISK_WRITE, to, NULL, offset, (int64_t)length, count);
+}
+
 static int sync_of(int fd, int (*system)(int)) {
   int failure = before(RH_DISK_SYNC, fd, NULL, 0, 0);
   if (failure) errno = failure;

@@ -4,6 +4,13 @@ import TestKit
 import Testing
 
 @Suite struct ProducerTests {
+  /// A node alone, as in tests, answers all alike.
+  @Test("only samples do without the acknowledgement of every replica") func guarantees() {
+    let properties = [KafkaProducer.Guarantee.everyReplica, .everyReplicaMaybeTwice, .leader].map(\.properties)
+    #expect(properties.map { $0["acks"] } == ["all", "all", "1"])
+    #expect(properties.map { $0["enable.idempotence"] } == ["true", "false", "false"])
+  }
+
   @Test("a delivered message reports its partition and offset")
   func deliversEachMessageAndSaysWhere() async throws {
     try await withDevelopmentBroker(topics: [TopicSpec(name: "t", partitions: 3)]) { configuration in

@@ -65,8 +65,10 @@ package final class HookReceiver: Sendable {
     await Task.detached { [loop] in loop.shutdown() }.value
   }
 
-  /// As a receiver checks it.
+  /// As a receiver checks it, also for its time, which is in seconds.
   package static func isSigned(_ post: Post, by key: [UInt8]) -> Bool {
+    let now = Clocks.realtimeMicroseconds() / 1_000_000
+    guard let at = post.headers["webhook-timestamp"].flatMap(Int64.init), abs(now - at) < 300 else { return false }
     let text = "\(post.id).\(post.headers["webhook-timestamp"] ?? "").".utf8
     return post.headers["webhook-signature"] == "v1," + Base64.encode(HMAC.sha256(key: key, Array(text) + post.body))
   }

@@ -12,6 +12,15 @@ package final class KafkaProducer: Sendable {
     case everyReplicaMaybeTwice
     /// Only the partition's leader has the record. It may get lost or be written twice. For samples.
     case leader
+
+    /// The properties on which it depends.
+    package var properties: [String: String] {
+      switch self {
+      case .everyReplica: ["enable.idempotence": "true", "acks": "all"]
+      case .everyReplicaMaybeTwice: ["enable.idempotence": "false", "acks": "all"]
+      case .leader: ["enable.idempotence": "false", "acks": "1"]
+      }
+    }
   }
 
   /// The most that librdkafka may hold of one producer; further messages wait with their senders.
@@ -37,13 +46,7 @@ package final class KafkaProducer: Sendable {
     var defaults = KafkaHandle.producing(window, linger: guarantee == .leader ? 50 : 2)
     // As Java's producers: a batch of commands has to fit into its partition's part of what a consumer fetches at once.
     defaults["batch.size"] = "16384"
-    let required =
-      switch guarantee {
-      case .everyReplica: ["enable.idempotence": "true", "acks": "all"]
-      case .everyReplicaMaybeTwice: ["enable.idempotence": "false", "acks": "all"]
-      case .leader: ["enable.idempotence": "false", "acks": "1"]
-      }
-    let handle = try KafkaHandle(.producer, configuration, defaults: defaults, required: required)
+    let handle = try KafkaHandle(.producer, configuration, defaults: defaults, required: guarantee.properties)
     // Two names of one property; 0 is no limit.
     let timeout =
       ["delivery.timeout.ms", "message.timeout.ms"].compactMap { configuration.properties[$0] ?? defaults[$0] }

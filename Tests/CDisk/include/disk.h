@@ -10,5 +10,5 @@ typedef enum { RH_DISK_WRITE, RH_DISK_SYNC, RH_DISK_RENAME } rh_disk_call;
 typedef int (*rh_disk_observer)(
     rh_disk_call call, int fd, const char *name, int64_t offset, int64_t length, const int64_t *result);
 
-/// Puts `observer` before the C library's pwrite, fdatasync, fsync, renameat and renameat2 of this process.
+/// Puts `observer` before the C library's pwrite, copy_file_range, fdatasync, fsync, renameat and renameat2 of this process.
 void rh_observe_disk(rh_disk_observer observer);

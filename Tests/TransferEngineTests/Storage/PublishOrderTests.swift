@@ -28,6 +28,19 @@ import TransferEngine
       ])
   }
 
+  @Test("a published file that is removed does not return after a power cut") func removed() async throws {
+    let task = UniqueID.random()
+    let (file, destination) = (try fixture.staged("film", task: task), try fixture.url("a/film.mp4"))
+    let steps = try await DiskWatch.run(below: fixture.root) { disk in
+      _ = try file.volume.publish(file, to: destination, ifExists: .fail)
+      let before = disk.steps.count
+      let isRemoved = try file.volume.removePublished(at: destination, by: [task])
+      #expect(isRemoved)
+      return disk.steps.dropFirst(before)
+    }
+    #expect(steps.last == .synced("a"), "\(steps)")
+  }
+
   @Test("a volume's marker and the directories around it are on stable storage once it is initialised")
   func marker() async throws {
     let directory = try TemporaryDirectory()

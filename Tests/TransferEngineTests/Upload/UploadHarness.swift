@@ -16,7 +16,7 @@ final class UploadHarness: Sendable {
 
   static let source = "storage://default/in/film.mp4"
 
-  private init(_ options: StoreOptions, _ account: S3Account?, hostConnections: Int) throws {
+  private init(_ options: StoreOptions, _ account: S3Account?, hostConnections: Int, caFile: String?) throws {
     store = try StoreServer(receiveBuffer: 64 << 10, options: options)
     directory = try TemporaryDirectory()
     let credentials = "\(directory.path)/credentials.json"
@@ -34,16 +34,17 @@ final class UploadHarness: Sendable {
       storage, loop: loop,
       settings: .init(
         permits: { NetworkPolicy.loopback.permits(sockaddr: $0) }, credentials: CredentialFile(path: credentials),
-        hostConnections: hostConnections))
+        hostConnections: hostConnections, caFile: caFile))
     engine = UploadEngine(roots: roots)
   }
 
   /// - Parameter account: what the credential `s3` is for; nil for the harness's own store.
   static func run(
     options: StoreOptions = StoreOptions(), account: S3Account? = nil,
-    hostConnections: Int = StorageRoots.Settings.standardHostConnections, _ body: (UploadHarness) async throws -> Void
+    hostConnections: Int = StorageRoots.Settings.standardHostConnections, trustsTestAuthority: Bool = false, _ body: (UploadHarness) async throws -> Void
   ) async throws {
-    let harness = try UploadHarness(options, account, hostConnections: hostConnections)
+    let authority = trustsTestAuthority ? try TestCertificates.shared.get().authority : nil
+    let harness = try UploadHarness(options, account, hostConnections: hostConnections, caFile: authority)
     do {
       try await body(harness)
     } catch {

@@ -320,6 +320,21 @@ import Testing
     }
   }
 
+  @Test("a server with TLS cannot have the file sent elsewhere without it") func withoutTLS() async throws {
+    try await UploadHarness.run(trustsTestAuthority: true) { harness in
+      try harness.put(Self.bytes())
+      let relay = try TLSRelay(to: harness.store.port)
+      defer { relay.close() }
+      let other = harness.store.url(host: "localhost")
+      harness.store.script { $0.operation == .tusCreate ? [.locationOnOtherHost(other)] : [] }
+      var spec = Self.spec(harness)
+      spec.destination = "tus+\(relay.url("/tus"))"
+      let outcome = await harness.run(spec)
+      #expect(outcome.failure?.code == .redirectRefused, "\(outcome)")
+      #expect(harness.store.exchanges(.tusPatch).isEmpty && harness.store.exchanges(.tusHead).isEmpty)
+    }
+  }
+
   @Test("nothing is deleted on another host that does not show an upload there", arguments: [200, 404, 405])
   func deletesNothingElsewhere(status: Int) async throws {
     let other = try StoreServer()
