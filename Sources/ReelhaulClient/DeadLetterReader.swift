@@ -98,7 +98,9 @@ package actor DeadLetterReader: DeadLetterSource {
     try await alone { tail throws(KafkaError) in
       let bounds = try await tail.bounds()
       // A dashboard asks again and again.
-      if offsets == nil, let newest = await newest, newest.limit == limit, newest.bounds == bounds { return newest.page }
+      if offsets == nil, let newest = await newest, newest.limit == limit, newest.bounds == bounds {
+        return newest.page
+      }
       var ends = bounds.mapValues(\.upperBound)
       for (partition, end) in offsets ?? [:] {
         ends[partition] = bounds[partition].map { min(max(end, $0.lowerBound), $0.upperBound) }
@@ -122,9 +124,10 @@ package actor DeadLetterReader: DeadLetterSource {
     while let next = page.next, page.letters.count < limit {
       let left = next.filter { $0.value > bounds[$0.key]?.lowerBound ?? 0 }
       let count = Int64((limit - page.letters.count + left.count - 1) / max(1, left.count))
-      let ranges = Dictionary(uniqueKeysWithValues: next.map { partition, end in
-        (partition, max(bounds[partition]?.lowerBound ?? 0, end - count)..<end)
-      })
+      let ranges = Dictionary(
+        uniqueKeysWithValues: next.map { partition, end in
+          (partition, max(bounds[partition]?.lowerBound ?? 0, end - count)..<end)
+        })
       do throws(KafkaError) {
         let letters = try await tail.records(ranges, bytes: excerpt).map(DeadLetter.init)
         let older = newest(letters, in: ranges, of: bounds, limit: limit - page.letters.count)

@@ -32,7 +32,8 @@ package final class KeyedTag {
       let part = UnsafeRawBufferPointer(rebasing: rest.prefix(1 << 30))
       var length: Int32 = 0
       // What is not encrypted is authenticated all the same.
-      Self.expect(EVP_EncryptUpdate(context, nil, &length, part.bindMemory(to: UInt8.self).baseAddress, Int32(part.count)))
+      Self.expect(
+        EVP_EncryptUpdate(context, nil, &length, part.bindMemory(to: UInt8.self).baseAddress, Int32(part.count)))
       rest = rest.dropFirst(part.count)
     }
   }

@@ -29,7 +29,8 @@ package enum FailureAdvice {
     switch error.code {
     case .destinationExists where !isStandard:
       return "Submit a new task with another --to; or, once that file is gone, \(retry)."
-    case .digestMismatch where !isStandard, .sizeMismatch where !isStandard, .fetchesDiffer where !isStandard: return nil
+    case .digestMismatch where !isStandard, .sizeMismatch where !isStandard, .fetchesDiffer where !isStandard:
+      return nil
     case .destinationExists:
       let choices = spec.ifExists == .fail ? "skip or replace" : "replace"
       return "Submit a new task with --if-exists \(choices), or another \(to); or, once that file is gone, \(retry)."

@@ -47,6 +47,33 @@ import Testing
     }
   }
 
+  /// Needs that are weaker than these would be holes. What is not named may only be read, with all queues alone.
+  @Test("every route needs what the manual says, and only those that heed queues are open to tokens of some")
+  func needs() {
+    let forWriters: Set = [
+      "POST /v1/tasks", "POST /v1/tasks/{id}/actions/{action}", "POST /v1/tasks/{id}/{action}", "POST /v1/operations",
+      "POST /v1/operations/{id}/cancel",
+    ]
+    let forAdmins: Set = [
+      "PUT /v1/limits/{scope}", "PUT /v1/limits/{scope}/{name}", "PUT /v1/queues/{name}",
+      "POST /v1/workers/{id}/actions/drain", "GET /v1/dead-letters", "GET /v1/dead-letters/{id}",
+      "POST /v1/dead-letters/{id}/actions/replay", "POST /v1/dead-letters/{id}/actions/drop",
+      "GET /v1/queues/{name}/notify", "PUT /v1/queues/{name}/notify",
+    ]
+    let forQueues: Set = [
+      "GET /v1/tasks", "GET /v1/tasks/{id}", "GET /v1/tasks/{id}/history", "GET /v1/overview", "GET /v1/counts",
+      "GET /v1/failures", "GET /v1/queues", "GET /v1/stream", "GET /v1/events", "GET /v1/operations",
+      "GET /v1/operations/{id}", "GET /v1/session", "DELETE /v1/session",
+    ]
+    for route in ControlAPI.routes {
+      let name = "\(route.method) \(route.path)"
+      if case .nothing = route.need { continue }
+      let need: Need = forAdmins.contains(name) ? .admin : forWriters.contains(name) ? .write : .read
+      #expect(route.need == need, "\(name)")
+      #expect(route.isPerQueue == (forQueues.contains(name) || forWriters.contains(name)), "\(name)")
+    }
+  }
+
   @Test("so many at once, then one an interval, each key for itself, and a bounded number of keys") func rates() {
     var limit = RateLimit<String>(every: .seconds(6), burst: 3, mostKeys: 8)
     let start = BootInstant(nanoseconds: 1_000_000_000_000)

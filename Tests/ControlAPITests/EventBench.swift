@@ -44,7 +44,8 @@ struct EventBench: Sendable {
   }
 
   /// Serves those who have a token while `body` runs, which gets the port and one for these queues.
-  func serving(tokens queues: Set<String>, _ body: @escaping @Sendable (Int, String) async throws -> Void) async throws {
+  func serving(tokens queues: Set<String>, _ body: @escaping @Sendable (Int, String) async throws -> Void) async throws
+  {
     let secret = TokenSecret()
     let new = NewToken(name: "limited", scope: .read, queues: queues, lifetime: nil, hash: secret.hash)
     try await serving(token: new) { port, _ in try await body(port, secret.text) }
@@ -124,7 +125,9 @@ final class EventClient: Sendable {
   private let raw: RawClient
   private let received = Lock<[Event]>([])
 
-  init(_ port: Int, _ query: String = "", after id: String? = nil, headers: String = "", receiveBuffer: Int32? = nil) throws {
+  init(_ port: Int, _ query: String = "", after id: String? = nil, headers: String = "", receiveBuffer: Int32? = nil)
+    throws
+  {
     raw = try RawClient(port: port, receiveBuffer: receiveBuffer)
     let header = headers + (id.map { "Last-Event-ID: \($0)\r\n" } ?? "")
     raw.send("GET /v1/events\(query) HTTP/1.1\r\nHost: localhost\r\n\(header)\r\n")

@@ -8,39 +8,12 @@ import Testing
 
 @testable import ControlAPI
 
-/// What tokens may do, route by route, and what those that are limited to queues see.
+/// What tokens that are limited to queues see and reach.
 @Suite struct QueueTokenTests {
   private static var required: ControlAPI.Settings {
     var settings = ControlAPI.Settings()
     settings.requiresTokens = true
     return settings
-  }
-
-  /// Needs that are weaker than these would be holes. What is not named may only be read, with all queues alone.
-  @Test("every route needs what the manual says, and only those that heed queues are open to tokens of some")
-  func needs() {
-    let forWriters: Set = [
-      "POST /v1/tasks", "POST /v1/tasks/{id}/actions/{action}", "POST /v1/tasks/{id}/{action}", "POST /v1/operations",
-      "POST /v1/operations/{id}/cancel",
-    ]
-    let forAdmins: Set = [
-      "PUT /v1/limits/{scope}", "PUT /v1/limits/{scope}/{name}", "PUT /v1/queues/{name}",
-      "POST /v1/workers/{id}/actions/drain", "GET /v1/dead-letters", "GET /v1/dead-letters/{id}",
-      "POST /v1/dead-letters/{id}/actions/replay", "POST /v1/dead-letters/{id}/actions/drop",
-      "GET /v1/queues/{name}/notify", "PUT /v1/queues/{name}/notify",
-    ]
-    let forQueues: Set = [
-      "GET /v1/tasks", "GET /v1/tasks/{id}", "GET /v1/tasks/{id}/history", "GET /v1/overview", "GET /v1/counts",
-      "GET /v1/failures", "GET /v1/queues", "GET /v1/stream", "GET /v1/events", "GET /v1/operations",
-      "GET /v1/operations/{id}", "GET /v1/session", "DELETE /v1/session",
-    ]
-    for route in ControlAPI.routes {
-      let name = "\(route.method) \(route.path)"
-      if case .nothing = route.need { continue }
-      let need: Need = forAdmins.contains(name) ? .admin : forWriters.contains(name) ? .write : .read
-      #expect(route.need == need, "\(name)")
-      #expect(route.isPerQueue == (forQueues.contains(name) || forWriters.contains(name)), "\(name)")
-    }
   }
 
   @Test("an operation of a token for one queue reaches no task of another, and is seen by no other")
@@ -98,7 +71,9 @@ import Testing
         #expect(everything.body != answer.body && !answer.body.contains("other"), "\(target): \(answer.body)")
       }
       #expect(await bench.ask(as: limited, "GET", "/v1/overview").body.contains(#""queued":1"#))
-      #expect(await bench.ask(as: limited, "GET", "/v1/failures?queue=failed-other").body.contains("digest_mismatch") == false)
+      #expect(
+        await bench.ask(as: limited, "GET", "/v1/failures?queue=failed-other").body.contains("digest_mismatch") == false
+      )
     }
   }
 
@@ -111,7 +86,9 @@ import Testing
       let texts = try tokens.map { token in
         let client = try RawClient(port: port)
         client.send("GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n")
-        return client.receive { $0.contains("event: tasks\n") && $0.contains("event: overview\n") && $0.hasSuffix("\n\n") }
+        return client.receive {
+          $0.contains("event: tasks\n") && $0.contains("event: overview\n") && $0.hasSuffix("\n\n")
+        }
       }
       #expect(texts.allSatisfy { $0.contains("\(mine)") })
       #expect(texts.map { $0.contains("\(other)") } == [true, false])

@@ -7,7 +7,9 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10))) struct TransactionTests {
   private static let limit = Duration.seconds(120)
 
-  private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") throws -> TransactionalProducer {
+  private static func producer(_ configuration: KafkaConfiguration, id: String = "relay") throws
+    -> TransactionalProducer
+  {
     try TransactionalProducer(configuration, id: id, timeout: limit)
   }
 

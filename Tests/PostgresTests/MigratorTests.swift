@@ -199,7 +199,8 @@ struct MigratorTests {
     try await withPool { pool in
       let names = ["idle_in_transaction_session_timeout", "client_connection_check_interval"]
       let settings = names.map { "current_setting('\($0)') AS \($0)" }.joined(separator: ", ")
-      try await Migrator(pool, [Migration(number: 1, name: "told", sql: "CREATE TABLE told AS SELECT \(settings)")]).apply()
+      try await Migrator(pool, [Migration(number: 1, name: "told", sql: "CREATE TABLE told AS SELECT \(settings)")])
+        .apply()
       let told = try await pool.query("SELECT * FROM told")[0]
       #expect(try told.text(0) == "30s" && told.text(1) == "1s")
     }

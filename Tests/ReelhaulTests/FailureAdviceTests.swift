@@ -26,7 +26,8 @@ import Testing
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialRefused, "its host or its s3 form"),
       (.credentialNeeded, "with --credential"),
       (.http(404), "URL was wrong"),
-      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.isDirectory, "with --recursive"), (.certificateExpired, "the worker's clock is right"),
+      (.certificateUntrusted, "REELHAUL_CA_FILE"), (.isDirectory, "with --recursive"),
+      (.certificateExpired, "the worker's clock is right"),
       (.parametersInvalid, "Submit a new task with right --parameters"),
       (.lostRepeatedly, "logs of the workers"),
     ])

@@ -14,7 +14,8 @@ import Testing
   @Test(
     "who can be reached by others needs tokens, and loopback only if it is asked for",
     arguments: [
-      ([], false), (["--address", "127.0.0.2"], false), (["--address", "::1"], false), (["--tokens", "required"], true),
+      ([], false), (["--address", "127.0.0.2"], false), (["--address", "::1"], false),
+      (["--tokens", "required"], true),
       (["--address", "0.0.0.0"], true), (["--address", "::"], true), (["--address", "10.0.0.1"], true),
       (["--address", "0.0.0.0", "--tokens", "required"], true), (["--tokens", "off"], false),
     ])

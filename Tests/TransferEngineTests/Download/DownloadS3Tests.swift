@@ -170,7 +170,9 @@ import Testing
     }
   }
 
-  @Test("a store that names the bucket's region without a Location is asked there at once") func noLocation() async throws {
+  @Test("a store that names the bucket's region without a Location is asked there at once") func noLocation()
+    async throws
+  {
     var options = StoreOptions()
     options.region = "eu-west-1"
     try await run(options) { bench in

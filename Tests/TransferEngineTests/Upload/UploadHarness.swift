@@ -41,7 +41,8 @@ final class UploadHarness: Sendable {
   /// - Parameter account: what the credential `s3` is for; nil for the harness's own store.
   static func run(
     options: StoreOptions = StoreOptions(), account: S3Account? = nil,
-    hostConnections: Int = StorageRoots.Settings.standardHostConnections, trustsTestAuthority: Bool = false, _ body: (UploadHarness) async throws -> Void
+    hostConnections: Int = StorageRoots.Settings.standardHostConnections, trustsTestAuthority: Bool = false,
+    _ body: (UploadHarness) async throws -> Void
   ) async throws {
     let authority = trustsTestAuthority ? try TestCertificates.shared.get().authority : nil
     let harness = try UploadHarness(options, account, hostConnections: hostConnections, caFile: authority)
