@@ -115,7 +115,8 @@ package actor DeadLetterReader: DeadLetterSource {
     newest = (page, limit, bounds)
   }
 
-  /// Reads little more than it returns. Fewer than `limit` letters if large ones do not come in time.
+  /// Reads little more than it returns, unless one partition has most of the newest letters. Fewer than `limit` if large ones
+  /// do not come in time.
   private static func page(
     of tail: TopicTail, before ends: [Int32: Int64], _ bounds: [Int32: Range<Int64>], limit: Int
   ) async throws(KafkaError) -> DeadLetterPage {
@@ -123,7 +124,9 @@ package actor DeadLetterReader: DeadLetterSource {
     var limit = limit
     while let next = page.next, page.letters.count < limit {
       let left = next.filter { $0.value > bounds[$0.key]?.lowerBound ?? 0 }
-      let count = Int64((limit - page.letters.count + left.count - 1) / max(1, left.count))
+      // Where one partition has most of them, the second round has all that is missing.
+      let rest = limit - page.letters.count
+      let count = Int64(page.letters.isEmpty ? (rest + left.count - 1) / max(1, left.count) : rest)
       let ranges = Dictionary(
         uniqueKeysWithValues: next.map { partition, end in
           (partition, max(bounds[partition]?.lowerBound ?? 0, end - count)..<end)

@@ -51,6 +51,18 @@ import Testing
     }
   }
 
+  @Test("a worker whose lease is over counts as none") func deadWorkers() async throws {
+    try await APIBench.run { bench in
+      _ = try await bench.store.register(.apiTest)
+      #expect(await bench.ask("GET", "/v1/overview").body.contains(#""workers":1"#))
+      _ = try await bench.pool.query("update worker set lease_until = now() - interval '1 s'")
+      // Of what was read before, nothing is kept.
+      let other = APIBench(store: bench.store, pool: bench.pool, loop: bench.loop, settings: .init())
+      #expect(await other.ask("GET", "/v1/overview").body.contains(#""workers":0"#))
+      #expect(await other.ask("GET", "/metrics").body.contains("\nreelhaul_workers 0\n"))
+    }
+  }
+
   @Test("the fields that a list may be asked for are the members of a task") func members() async throws {
     try await APIBench.run { bench in
       #expect(await bench.submit(.make()) == 202)

@@ -225,6 +225,13 @@ import Testing
     }
   }
 
+  @Test("a name without an address may have one later") func noAddress() async throws {
+    try await withClient { _, client in
+      let error = await failure(of: CurlRequest(url: "http://\(TestNames.name { _ in [] })/file"), client)
+      #expect(error?.code == .resolveFailed && error?.isRetryable == true, "\(String(describing: error))")
+    }
+  }
+
   @Test("lost connections and large heads have their own codes")
   func failuresAreClassified() async throws {
     try await withClient { origin, client in

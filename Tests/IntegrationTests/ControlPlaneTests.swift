@@ -69,6 +69,26 @@ import Testing
     await fleet.stop()
   }
 
+  @Test("too short an end of an id drains no worker, and what is still to pause may be resumed") func careful()
+    async throws
+  {
+    let fleet = try await TestFleet.start(workers: 0)
+    let boot = UniqueID.make()
+    let worker = try await fleet.store.register(
+      WorkerRegistration(boot: boot, host: "mill", pid: 4711, leaseSeconds: 3600, kinds: [.noop], volumes: [:]))
+    for word in [0, 1, 5].map({ String("\(boot)".suffix($0)) }) {
+      #expect(try await fleet.run(["workers", "drain", word]).status == .exited(4), "\(word)")
+    }
+    #expect(try await fleet.store.workers().allSatisfy { !$0.isDraining })
+    let spec = TaskSpec(id: .make(), kind: .noop, source: "noop:")
+    _ = try await fleet.store.apply([.submit(spec)])
+    #expect(try await fleet.store.claim(worker, limit: 1, call: 1).count == 1)
+    #expect(try await fleet.run(["resume", "\(spec.id)"]).status == .exited(5))
+    _ = try await fleet.store.apply([.control(.init(id: .make(), taskID: spec.id, action: .pause))])
+    #expect(try await fleet.run(["resume", "\(spec.id)"]).status == .exited(0))
+    await fleet.stop()
+  }
+
   @Test("who drains a worker of an earlier version is told to send SIGTERM") func drainOldWorker() async throws {
     let fleet = try await TestFleet.start(workers: 0)
     let boot = UniqueID.make()

@@ -23,6 +23,13 @@ import Testing
     #expect(error?.message.contains(reason) == true)
   }
 
+  @Test("two fleets of one cluster have no name in common") func names() {
+    let names = [TopicPlan(prefix: "a."), TopicPlan(prefix: "b.")].map {
+      Set($0.topics.map(\.name) + [$0.group, $0.relay])
+    }
+    #expect(names[0].isDisjoint(with: names[1]) && names.allSatisfy { $0.count == 8 }, "\(names)")
+  }
+
   @Test("records have the time of the broker, so that no producer's clock decides how long they are kept")
   func theBrokersClockCounts() {
     #expect(TopicPlan().topics.allSatisfy { $0.settings["message.timestamp.type"] == "LogAppendTime" })

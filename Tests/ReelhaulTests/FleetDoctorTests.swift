@@ -36,6 +36,18 @@ private struct Unauditable: FleetReader {
       state: state, createdAt: Timestamp(microseconds: 0))
   }
 
+  @Test("a fleet whose workers have all died has none") func deadWorkers() async throws {
+    let store = MemoryStore()
+    let worker = try await store.register(
+      WorkerRegistration(
+        boot: UniqueID(high: 1, low: 9), host: "h", pid: 1, leaseSeconds: 60, kinds: [.noop], volumes: [:]))
+    for (isLive, status) in [(true, Finding.Status.ok), (false, .warning)] {
+      if !isLive { store.expireLease(of: worker) }
+      let findings = try await FleetDoctor(store: store, topicPrefix: nil, audits: false).examine()
+      #expect(findings.first { $0.check == "workers" }?.status == status)
+    }
+  }
+
   @Test("a storage that tasks wait for and no worker has is a failure")
   func aStorageThatTasksWaitForMustBeSomewhere() {
     let findings = FleetDoctor.storages([Self.worker()], wanted: ["default", "nas"])

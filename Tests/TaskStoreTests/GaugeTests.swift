@@ -51,6 +51,19 @@ import Testing
     }
   }
 
+  @Test("a task that was handed back has not been runnable since its submit")
+  func ages() async throws {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop())])
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: .handBack)])
+      _ = try await pool.query("update task set created_at = created_at - interval '1 h'")
+      let age = try #require(try await store.gauges().oldestRunnable["default"])
+      #expect(age < .seconds(600), "\(age)")
+    }
+  }
+
   @Test(
     "tasks with a worker and failed ones are counted by their state, and succeeded ones are not",
     arguments: StoreKind.allCases)

@@ -63,6 +63,23 @@ import Testing
     }
   }
 
+  @Test("a schema with the user's name that is made later keeps no partition from being found") func userSchema()
+    async throws
+  {
+    try await withPostgresStore { store, pool in
+      let before = try await Self.partitions(pool)
+      _ = try await pool.withConnection {
+        try await $0.script("do $$ begin execute format('create schema %I', current_user); end $$")
+      }
+      for _ in 0..<2 { _ = try await pool.query("select tend_inbox()") }
+      #expect(try await Self.partitions(pool) == before)
+      _ = try await pool.withConnection { try await $0.script(Self.dropped) }
+      for _ in 0..<2 { _ = try await pool.query("select tend_inbox()") }
+      #expect(try await Self.partitions(pool) == before)
+      #expect(try await store.apply([.submit(.noop())]) == [.applied])
+    }
+  }
+
   @Test("what a member of the owner makes is the owner's") func member() async throws {
     let url = try await TestPostgres.shared.database()
     let member = "member_\(UInt32.random(in: 0 ... .max))"

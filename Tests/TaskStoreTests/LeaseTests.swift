@@ -60,6 +60,21 @@ import Testing
     }
   }
 
+  @Test("a claim of many tasks passes by none that an older transaction still submits") func olderSubmit() async throws
+  {
+    try await withPostgresStore { store, pool in
+      let worker = try await store.register(.sample)
+      try await pool.holding("select pg_current_xact_id()") { _ in
+        _ = try await store.apply((0..<60).map { _ in .submit(.noop()) })
+        _ = try await pool.query("update lane set head_at = now() - interval '1 s'")
+        #expect(try await store.claim(worker, limit: 60).count == 60)
+        let passed = try await pool.query(
+          "select count(*) from lane where head > pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20")
+        #expect(try passed[0].int64(0) == 0)
+      }
+    }
+  }
+
   @Test("a lease that a sweep has found over is never renewed, though its tasks are not swept yet")
   func deadWorker() async throws {
     try await withPostgresStore { store, pool in

@@ -166,6 +166,15 @@ import Testing
     }
   }
 
+  @Test("former names of a kind count for its limit after a tidy, too") func tidiedNames() async throws {
+    try await withPostgresStore { store, _ in
+      let worker = try await store.register(.declaring(3, "new", formerly: ["old"]))
+      try await store.tidy()
+      _ = try await store.apply((0..<3).flatMap { _ in [.submit(.named("old")), .submit(.named("new"))] })
+      #expect(try await store.claim(worker, limit: 50).count == 3)
+    }
+  }
+
   @Test("an operator's limit for a former name is the limit of the kind", arguments: StoreKind.allCases)
   func formerLimits(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in

@@ -1,3 +1,4 @@
+import ReelhaulPostgres
 import TaskCore
 import TaskStore
 import TestKit
@@ -22,6 +23,18 @@ import Testing
       #expect(events.filter { $0.taskID == removed.id }.allSatisfy { $0.task == nil })
       try await fixture.store.discardEvents(rows.dropLast())
       #expect(try await fixture.store.pendingEvents(limit: 100).events.map(\.kind) == [.removed])
+    }
+  }
+
+  @Test("a lead that was given by a clock that was ahead keeps nobody from leading") func leadOfAnotherClock()
+    async throws
+  {
+    try await withPostgresStore { store, pool in
+      let workers = [try await store.register(.sample), try await store.register(.sample)]
+      #expect(try await store.lead(workers[0], seconds: 6))
+      #expect(try await !store.lead(workers[1], seconds: 6))
+      _ = try await pool.query("update leader set until = until + interval '1 d'")
+      #expect(try await store.lead(workers[1], seconds: 6))
     }
   }
 

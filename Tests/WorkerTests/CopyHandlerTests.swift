@@ -1,4 +1,5 @@
 import Glibc
+import ReelhaulDigest
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -35,6 +36,24 @@ import WorkerCore
         }
       }
       #expect(try bench.leftOver.isEmpty)
+    }
+  }
+
+  @Test("a copy to a storage claims no proof that nobody asked for") func verified() async throws {
+    try await CopyBench.run { bench in
+      try bench.serve(Self.film)
+      func verified(_ change: (inout TaskSpec) -> Void) async throws -> UploadOutput.Verified? {
+        try await bench.run(
+          bench.spec(.web, .storage) {
+            $0.ifExists = .replace
+            change(&$0)
+          }
+        ).output?.verified
+      }
+      let (md5, sha256) = (digest(.md5, of: Self.film.bytes), digest(.sha256, of: Self.film.bytes))
+      #expect(try await verified { _ in } == .size)
+      #expect(try await verified { $0.expect.md5 = md5 } == .md5)
+      #expect(try await verified { $0.expect.sha256 = sha256 } == .sha256)
     }
   }
 

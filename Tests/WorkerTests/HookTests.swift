@@ -57,6 +57,20 @@ import TransferEngine
     await receiver.stop()
   }
 
+  @Test("events whose hooks could not be added are not lost") func addsAgain() async throws {
+    let receiver = try await HookReceiver()
+    let sender = try Self.sender()
+    let bench = try WorkerBench(hooks: sender)
+    bench.store.failHookAdditions(2)
+    try await bench.run {
+      bench.submit([Self.task("http://127.0.0.1:\(receiver.port)/")])
+      try await eventually("all is posted") { receiver.posts.last?.sequence == 3 }
+    }
+    #expect(receiver.posts.map(\.sequence) == [1, 2, 3])
+    await sender.close()
+    await receiver.stop()
+  }
+
   @Test("an answer of 500 is tried again with the same id, before the next event of the task")
   func triesAgain() async throws {
     // The failure is there to be seen until the second answer is recorded.

@@ -24,18 +24,25 @@ final class RemoteDeleteBench: Sendable {
     let storage = Storage(roots: hasRoot ? ["default": directory.path] : [:])
     try storage.initialise()
     let path = "\(directory.path)/../\(UniqueID.random()).json"
-    let json = """
-      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(server.url())"},
-      "allowHTTP": true}}
-      """
-    try FileDescriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600).write(json, at: 0)
     credentials = path
+    try Self.write(bearer: "a", for: server, to: path)
     roots = StorageRoots(
       storage, loop: loop,
       settings: .init(
         permits: { _ in true }, credentials: CredentialFile(path: path), hostConnections: hostConnections))
     handler = DeleteHandler(roots: roots)
   }
+
+  private static func write(bearer token: String, for server: StoreServer, to path: String) throws {
+    let json = """
+      {"s3": {"s3": {"accessKeyId": "AKIATEST", "secretAccessKey": "secret", "endpoint": "\(server.url())"},
+      "allowHTTP": true}, "web": {"hosts": ["127.0.0.1:\(server.port)"], "bearer": "\(token)", "allowHTTP": true}}
+      """
+    try FileDescriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600).write(json, at: 0)
+  }
+
+  /// The credential `web` has this token from now on.
+  func renew(bearer token: String) throws { try Self.write(bearer: token, for: server, to: credentials) }
 
   static func run(
     hasRoot: Bool = true, hostConnections: Int = StorageRoots.Settings.standardHostConnections,

@@ -32,6 +32,27 @@ import WorkerCore
     }
   }
 
+  @Test("a deletion shows its fields and its credential, also a renewed one") func credential() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      let change: (inout TaskSpec) -> Void = { spec in
+        spec.credential = "web"
+        spec.headers = [HeaderField(name: "X-Reason", value: "old")]
+      }
+      #expect(await bench.delete("/put/film.mp4", change) == .output(0, #"{"files":1}"#))
+      let first = bench.server.exchanges(.delete).last
+      #expect(first?.request["authorization"] == "Bearer a" && first?.request["x-reason"] == "old")
+      bench.server.put("put/film.mp4", bytes: Array("film".utf8))
+      bench.server.script { request in
+        guard request["authorization"] == "Bearer a" else { return [] }
+        try? bench.renew(bearer: "b")
+        return [.status(401)]
+      }
+      #expect(await bench.delete("/put/film.mp4", change) == .output(0, #"{"files":1}"#))
+      #expect(bench.server.exchanges(.delete).last?.request["authorization"] == "Bearer b")
+    }
+  }
+
   @Test("an expected size is compared before anything is deleted") func size() async throws {
     try await RemoteDeleteBench.run { bench in
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))

@@ -131,6 +131,13 @@ import WorkerCore
       bench.server.put("films/a.mp4", bytes: Array("film".utf8))
       #expect((await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 5 }).failure?.code == .sizeMismatch)
       #expect(bench.server.exchanges(.deleteObject).isEmpty)
+      // Another object comes between the look and the DELETE.
+      bench.server.script { [server = bench.server] request in
+        if request.operation == .deleteObject { server.put("films/a.mp4", bytes: Array("new!".utf8)) }
+        return []
+      }
+      #expect((await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 4 }).failure?.class == .retry)
+      #expect(bench.server.objects["films/a.mp4"] != nil)
       bench.server.always(.deleteObject, .preconditionFailed412)
       #expect((await bench.deleteS3("films/a.mp4") { $0.expect.bytes = 4 }).failure?.class == .retry)
       // A store that does not know the condition.

@@ -166,4 +166,19 @@ import Testing
       #expect(text.value("reelhaul_ingest_oldest_age_seconds") == 0)
     }
   }
+
+  @Test("how long a task waited begins when it was not to wait any more") func waits() throws {
+    let metrics = WorkerMetrics(kinds: [.noop])
+    var spec = TaskSpec(id: .random(), kind: .noop, source: "noop:")
+    spec.notBefore = Timestamp(microseconds: 3600_000_000)
+    let task = TaskDocument(spec: spec, state: .running, createdAt: Timestamp(microseconds: 0))
+    let started = OutboxBatch(
+      row: 1, kind: .started, at: Timestamp(microseconds: 3602_000_000), events: [(spec.id, 2)])
+    metrics.published(PendingEvents(batches: [started], tasks: [spec.id: task]))
+    var text = MetricsSnapshot()
+    metrics.write(to: &text, now: 0)
+    let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n")
+    let sum = lines.first { $0.hasPrefix("reelhaul_task_wait_seconds_sum") && !$0.hasSuffix(" 0") }
+    #expect(sum?.hasSuffix(" 2") == true, "\(sum ?? "none")")
+  }
 }

@@ -48,6 +48,25 @@ extension WorkerTests {
     #expect(try await bench.store.audit() == [])
   }
 
+  @Test("tasks whose claim is under way when the drain begins are handed back, too") func drainDuringClaim()
+    async throws
+  {
+    let bench = try WorkerBench()
+    let spec = download()
+    bench.store.holdClaims(true)
+    bench.submit([spec])
+    let ending = Task { await bench.runToEnd() }
+    try await eventually("the claim is under way") { bench.store.heldClaims > 0 }
+    await bench.worker.requestStop()
+    try await Task.sleep(for: .milliseconds(100))
+    bench.store.holdClaims(false)
+    #expect(await ending.value == 0)
+    #expect(try await bench.store.counts() == [.queued: 1])
+    #expect(try await bench.store.task(spec.id)?.attempt == 0, "no attempt is counted")
+    let events = try bench.sink.messages(to: bench.topics.events).map { try TaskEventJSON.decode($0.value ?? []).kind }
+    #expect(events.last == .released, "\(events)")
+  }
+
   @Test("a drain after the lease was lost with running tasks exits with 1")
   func aDrainWithoutItsLeaseTellsThatTasksAreLeft() async throws {
     let bench = try WorkerBench { $0.leaseSeconds = 15 }

@@ -55,7 +55,6 @@ export async function palette(page) {
   const look = () => {
     clearTimeout(timer);
     const words = input.value.trim(), mine = asked += 1;
-    found = [];
     isSearching = words.length > 1;
     if (!isSearching) return draw();
     timer = setTimeout(async () => {

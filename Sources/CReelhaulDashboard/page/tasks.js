@@ -61,7 +61,8 @@ const keep = (name, value) => { try { localStorage.setItem(name, JSON.stringify(
 const known = new Map();
 
 export function open(_, view) {
-  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isCut = false, isActing = false, isGone = false;
+  let filter, rows, named = null, selected = new Set(), isAll = false, focused = null, overHead = 0, timer = null, isCut = false, isGone = false;
+  const acting = new Set();
   const body = h("div", { class: "body", role: "rowgroup" });
   const top = h("div", { class: "heads", role: "rowgroup" });
   const sideways = h("div", { class: "sideways" }, body);
@@ -380,10 +381,11 @@ export function open(_, view) {
       !isAll && (rows.hasMore || rows.rows.length > selected.size) ? h("button", { type: "button", class: "link", onclick: () => { isAll = true; drawRows(); drawChoice(); } }, total() === null ? "Select all that match" : `Select all ${number(total())} that match`) : null,
       h("span", { class: "tools" }, names.map((name) => h("button", { type: "button", class: ACTIONS[name].isBad ? "bad-line" : null, "data-action": name, onclick: async () => {
         if (!isAll && picked.length === 1 && selected.size === 1) {
-          if (isActing) return;
-          isActing = true;
-          if (await act(picked[0], name)) { selected.delete(picked[0].id); drawAll(); }
-          isActing = false;
+          const { id } = picked[0];
+          if (acting.has(id)) return;
+          acting.add(id);
+          if (await act(picked[0], name)) { selected.delete(id); drawAll(); }
+          acting.delete(id);
           return;
         }
         if (!isAll && selected.size > 10_000) { toast("At most 10,000 rows can be named one by one. Narrow the list, and select all that match.", { isBad: true }); return; }

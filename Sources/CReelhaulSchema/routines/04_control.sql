@@ -112,6 +112,13 @@ begin
   end loop;
 end $$;
 
+-- Whether the inbox has the partition of a day. Another schema may have tables of these names.
+create function has_inbox_partition(day date) returns boolean language sql stable as $$
+  select exists (
+    select from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'command_inbox'::regclass and c.relname = inbox_partition(day))
+$$;
+
 -- Creates the missing partitions of the inbox. A reader delays nothing: they are attached beside it.
 create function tend_inbox() returns void language plpgsql as $$
 declare
@@ -120,19 +127,23 @@ declare
   name  text;
   owner name;
 begin
-  -- Another schema of the search path may have partitions of the same names.
-  if to_regclass(format('%I.%I', current_schema(), inbox_partition(today))) is not null
-     and to_regclass(format('%I.%I', current_schema(), inbox_partition(today + 1))) is not null then
+  if has_inbox_partition(today) and has_inbox_partition(today + 1) then
     return;
   end if;
   perform pg_advisory_xact_lock(hashtextextended('reelhaul.inbox.' || current_schema(), 0));
   for day in select today + n from generate_series(0, 2) n loop
     name := inbox_partition(day);
-    continue when to_regclass(format('%I.%I', current_schema(), name)) is not null;
+    continue when has_inbox_partition(day);
     execute format('create table %I (like command_inbox including all)', name);
     -- Whoever is only a member of the owner makes nothing that the owner cannot dump.
     select pg_get_userbyid(relowner) into owner from pg_class where oid = 'command_inbox'::regclass;
-    if owner <> current_user then execute format('alter table %I owner to %I', name, owner); end if;
+    if owner <> current_user then
+      begin
+        execute format('alter table %I owner to %I', name, owner);
+      exception when insufficient_privilege then
+        null;
+      end;
+    end if;
     execute format('alter table command_inbox attach partition %I for values from (%L) to (%L)', name, day, day + 1);
   end loop;
   delete from operation where finished_at < now() - interval '30 days';

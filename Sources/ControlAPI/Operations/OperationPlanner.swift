@@ -78,7 +78,7 @@ struct OperationPlanner: Sendable {
     guard operation.action == .resume, case .filter(let filter) = operation.selection, filter.states.isEmpty else {
       return found
     }
-    return found.filter { $0.isPausing || !$0.state.isOwned }
+    return found.filter { allows(.resume, $0) || !$0.state.isOwned }
   }
 
   /// Whether the state allows the action.

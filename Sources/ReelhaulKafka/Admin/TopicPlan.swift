@@ -40,6 +40,8 @@ package struct TopicPlan: Hashable, Sendable {
 
   /// The consumer group of the workers.
   package var group: String { prefix + "workers" }
+  /// The `transactional.id` of the relay: one fleet has one.
+  package var relay: String { prefix + "relay" }
   package var commands: String { prefix + "commands" }
   package var signals: String { prefix + "signals" }
   package var progress: String { prefix + "progress" }

@@ -11,7 +11,9 @@ struct ConnectionTarget: Sendable, Equatable {
   ) throws(PostgresError) {
     parameters = given
     // A service's file has its own host, which counts more than that of the environment.
-    guard given["service"] == nil, given["hostaddr"] == nil, defaults["hostaddr"] == nil || given["host"] != nil else {
+    guard given["service"] == nil || given["host"] != nil, given["hostaddr"] == nil,
+      defaults["hostaddr"] == nil || given["host"] != nil
+    else {
       return
     }
     guard let host = given["host"] ?? defaults["host"], !host.isEmpty else { return }

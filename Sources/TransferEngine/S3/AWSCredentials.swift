@@ -11,14 +11,7 @@ package enum AWSCredentials {
   package static func standard(environment: [String: String]) throws(UnusableFile) -> S3Credential? {
     func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     let (id, secret) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
-    let profile: [String: String]
-    do {
-      profile = try self.profile(environment)
-    } catch {
-      // Files that cannot be read may be left out where nobody names a profile of theirs.
-      guard id != nil, variable("AWS_PROFILE") == nil else { throw error }
-      profile = [:]
-    }
+    let profile = try profile(environment, hasKeys: id != nil)
     guard (id == nil) == (secret == nil) else {
       throw UnusableFile(description: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set together")
     }
@@ -44,13 +37,18 @@ package enum AWSCredentials {
     return credential
   }
 
-  /// The members of the profile in both files; those of the file of keys win.
-  private static func profile(_ environment: [String: String]) throws(UnusableFile) -> [String: String] {
+  /// The members of the profile in both files; those of the file of keys win. A file that is none, or that this worker may
+  /// not read, is left out where the keys are known (`hasKeys`) and nobody names a profile.
+  private static func profile(
+    _ environment: [String: String], hasKeys: Bool
+  ) throws(UnusableFile) -> [String: String] {
     let named = environment["AWS_PROFILE"].flatMap { $0.isEmpty ? nil : $0 }
     let name = named ?? "default"
     let home = environment["HOME"] ?? ""
-    let keys = try sections(environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials")
-    let config = try sections(environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config")
+    let isNeeded = !hasKeys || named != nil
+    let keys = try sections(
+      environment["AWS_SHARED_CREDENTIALS_FILE"] ?? "\(home)/.aws/credentials", isNeeded: isNeeded)
+    let config = try sections(environment["AWS_CONFIG_FILE"] ?? "\(home)/.aws/config", isNeeded: isNeeded)
     let found = [keys[name], config["profile \(name)"], name == "default" ? config[name] : nil].compactMap(\.self)
     if let named, found.isEmpty {
       throw UnusableFile(description: "AWS_PROFILE is \"\(named)\", but AWS's files have no such profile")
@@ -59,13 +57,18 @@ package enum AWSCredentials {
   }
 
   /// Nil for a file that does not exist.
-  private static func sections(_ path: String) throws(UnusableFile) -> [String: [String: String]] {
+  private static func sections(_ path: String, isNeeded: Bool) throws(UnusableFile) -> [String: [String: String]] {
     do {
       return AWSProfiles.parse(String(decoding: try FileDescriptor.regular(path).contents(), as: UTF8.self))
     } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
       return [:]
+    } catch let error as SystemError {
+      guard error.errno == EACCES, !isNeeded else { throw UnusableFile(description: "\(error)") }
+      return [:]
     } catch {
-      throw error as? UnusableFile ?? UnusableFile(description: "\(error)")
+      guard let error = error as? UnusableFile else { throw UnusableFile(description: "\(error)") }
+      guard !isNeeded else { throw error }
+      return [:]
     }
   }
 

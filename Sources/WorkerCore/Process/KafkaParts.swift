@@ -10,6 +10,9 @@ struct KafkaParts: Sendable {
   let rounds: TransactionalProducer
   let progress: KafkaProducer
 
+  /// Of dead letters and signals, which may come twice. The loss of an idempotent producer would end the worker.
+  static let letters = KafkaProducer.Guarantee.everyReplicaMaybeTwice
+
   /// Does not wait for the cluster. Calls `onFatal` when a client is lost for good.
   ///
   /// Throws ``KafkaError`` if the configuration is refused.
@@ -23,11 +26,10 @@ struct KafkaParts: Sendable {
     }
     consumer = try KafkaConsumer(kafka, group: topics.group, topics: [topics.commands], isMember: false)
     signals = KafkaSignalSource(loop: loop, configuration: kafka, topics: topics, log: log)
-    // Letters and signals may come twice. The loss of an idempotent producer would end the worker.
-    messages = try KafkaProducer(kafka, guarantee: .everyReplicaMaybeTwice, window: .init(bytes: 8 << 20))
+    messages = try KafkaProducer(kafka, guarantee: Self.letters, window: .init(bytes: 8 << 20))
     // No `onFatal` here: the relay makes a new client after each loss, and logs the reason.
     rounds = try TransactionalProducer(
-      configuration.kafka.logging(to: log) { _ in }, id: topics.prefix + "relay", timeout: RelayPlanner.usable)
+      configuration.kafka.logging(to: log) { _ in }, id: topics.relay, timeout: RelayPlanner.usable)
     progress = try KafkaProducer(kafka, guarantee: .leader, window: .init(messages: 2000, bytes: 1 << 20))
   }
 

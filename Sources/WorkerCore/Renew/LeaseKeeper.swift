@@ -165,7 +165,7 @@ package actor LeaseKeeper {
     lease = Lease(worker: worker, boot: boot, fence: Fence(until: fence))
     abandoned = nil
     beginning.continuation.finish()
-    if readsCommands { commands.join(as: worker) }
+    if readsCommands { commands.join(as: worker) } else { leaveCommands() }
     log.info("the worker is registered", ["worker": .of(boot), "number": .integer(worker.rawValue)])
   }
 
@@ -186,7 +186,8 @@ package actor LeaseKeeper {
       recovered()
       await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))
       guard renewal.isAlive else { return }
-      if renewal.isDraining { draining.continuation.finish() }
+      // Otherwise it is this worker itself that has told so.
+      if renewal.isDraining, readsCommands { draining.continuation.finish() }
       await runner.follow(renewal.intents)
       if isRemounted { await onLease() }
       await measure(worker)

@@ -124,6 +124,11 @@ import Testing
     }
     let keys = ["AWS_CONFIG_FILE": "/dev/null", "AWS_ACCESS_KEY_ID": "E1", "AWS_SECRET_ACCESS_KEY": "E2"]
     #expect(try AWSCredentials.standard(environment: keys)?.accessKeyID == "E1")
+    // The other file counts.
+    let home = try Home(config: "[default]\nregion = eu-west-9\n")
+    let beside = home.environment(keys.filter { $0.key != "AWS_CONFIG_FILE" }).merging(
+      ["AWS_SHARED_CREDENTIALS_FILE": "/dev/null"]) { $1 }
+    #expect(try AWSCredentials.standard(environment: beside)?.region == "eu-west-9")
     #expect(throws: UnusableFile.self) {
       try AWSCredentials.standard(environment: keys.merging(["AWS_PROFILE": "other"]) { $1 })
     }

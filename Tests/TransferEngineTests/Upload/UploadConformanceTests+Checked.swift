@@ -52,6 +52,29 @@ extension UploadConformanceTests {
     }
   }
 
+  @Test("a source that is written in place, and given its former time, is another version", arguments: [Way.s3, .tus])
+  func formerTime(way: Way) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes(way.size))
+      let gate = OriginGate()
+      harness.store.always(way.sends, .holdBody(after: 500_000, gate))
+      let (spec, ledger) = (way.spec(harness), UploadRecordingLedger())
+      await harness.stop(spec, at: gate, ledger: ledger)
+      harness.store.script { _ in [] }
+      var status = stat()
+      #expect(stat(harness.sourcePath, &status) == 0)
+      let other = Self.bytes(way.size, seed: 8)
+      let file = try FileDescriptor.open(harness.sourcePath, O_WRONLY)
+      try other.withUnsafeBytes { try file.write($0, at: 0) }
+      var times = [status.st_atim, status.st_mtim]
+      #expect(utimensat(AT_FDCWD, harness.sourcePath, &times, 0) == 0)
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects.values.contains { $0.bytes == other } || way.uploaded(harness) == other)
+      #expect(ledger.last?.generation == 1)
+    }
+  }
+
   @Test(
     "a source that changes under its validator is not uploaded", arguments: Sending.allCases, Moment.allCases)
   func changedUnderItsValidator(sending: Sending, moment: Moment) async throws {

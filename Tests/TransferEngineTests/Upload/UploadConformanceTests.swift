@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  private static func bytes(_ count: Int, seed: UInt64 = 7) -> [UInt8] {
+  static func bytes(_ count: Int, seed: UInt64 = 7) -> [UInt8] {
     OriginContent(seed: seed).bytes(0..<Int64(count))
   }
 

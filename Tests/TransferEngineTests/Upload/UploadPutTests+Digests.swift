@@ -8,6 +8,28 @@ import Testing
 
 /// What the answers of a server tell of the bytes that it has.
 extension UploadPutTests {
+  @Test("a file that is shorter at the server is no success") func shorter() async throws {
+    try await upload(script: { $0.operation == .put ? [.truncateObject(by: 1000)] : [] }).run { _, outcome in
+      #expect(outcome.failure?.code == .sizeMismatch && outcome.failure?.class == .retry, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "a presigned URL gets one PUT, which nobody has signed more than",
+    arguments: ["sig=1", "X-Amz-Signature=1", "X-Goog-Signature=1", "Signature=1&Expires=2"])
+  func presigned(query: String) async throws {
+    try await upload(
+      {
+        $0.destination! += "?\(query)"
+        $0.ifExists = .fail
+      }, script: { _ in [] }
+    ).run { harness, outcome in
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges.map(\.operation) == [.put])
+      #expect(harness.store.exchanges.allSatisfy { $0.request["if-none-match"] == nil })
+    }
+  }
+
   @Test("what the server tells of the bytes it has is checked, and the output says what proved them")
   func verified() async throws {
     let sha256 = digest(.sha256, of: Self.bytes())

@@ -14,14 +14,17 @@ import Testing
       /// How many run at each beginning.
       var widths: [Int] = []
       var sent: [Int] = []
+      var begun: [BootInstant] = []
     }
 
     let state = Lock(State())
     private let fails: @Sendable (_ call: Int) -> Bool
+    private let retryAfter: Int?
     private let loop: EventLoop
 
-    init(loop: EventLoop, fails: @escaping @Sendable (_ call: Int) -> Bool) {
+    init(loop: EventLoop, retryAfter: Int?, fails: @escaping @Sendable (_ call: Int) -> Bool) {
       self.loop = loop
+      self.retryAfter = retryAfter
       self.fails = fails
     }
 
@@ -43,11 +46,14 @@ import Testing
       let call = state.withLock { state in
         state.running += 1
         state.widths.append(state.running)
+        state.begun.append(.now)
         return state.widths.count
       }
       defer { state.withLock { $0.running -= 1 } }
       try await loop.sleep(for: .milliseconds(20))
-      if fails(call) { throw TaskFailure(code: .http(503), message: "slow down", class: .retry) }
+      if fails(call) {
+        throw TaskFailure(code: .http(503), message: "slow down", class: .retry, retryAfter: retryAfter)
+      }
       state.withLock { $0.sent.append(segment.number) }
       return UploadReceipt(segment: segment.number)
     }
@@ -63,11 +69,11 @@ import Testing
 
   /// Sends 200 segments.
   private func run(
-    rate: Int64? = nil, _ fails: @escaping @Sendable (_ call: Int) -> Bool
+    rate: Int64? = nil, retryAfter: Int? = nil, _ fails: @escaping @Sendable (_ call: Int) -> Bool
   ) async throws -> Target.State {
     let loop = EventLoop(name: "upload-queue-test")
     defer { loop.shutdown() }
-    let target = Target(loop: loop, fails: fails)
+    let target = Target(loop: loop, retryAfter: retryAfter, fails: fails)
     let count = try await loop.task {
       let ledger = UploadRecordingLedger()
       let throttle = Throttle(rate: nil, limiter: nil, loop: loop)
@@ -105,6 +111,13 @@ import Testing
     let after = state.widths.dropFirst(76)
     #expect(after.prefix(8).allSatisfy { $0 <= 9 }, "\(after)")
     #expect(after.max() == 16)
+  }
+
+  @Test("a server that names a time is asked nothing before it") func namedTime() async throws {
+    let state = try await run(retryAfter: 1) { $0 == 21 }
+    #expect(state.sent.sorted() == Array(0..<200))
+    let pauses = zip(state.begun, state.begun.dropFirst()).map { $0.duration(to: $1) }
+    #expect(pauses.max() ?? .zero >= .milliseconds(900), "\(pauses.max() ?? .zero)")
   }
 
   @Test("failures that never end end the attempt") func never() async throws {

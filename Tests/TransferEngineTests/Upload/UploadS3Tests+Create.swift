@@ -132,6 +132,28 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an empty upload that was begun long before is somebody else's, and stays") func olderUpload() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.script { request in
+        switch request.operation {
+        case .createUpload where request.ordinal == 1: return [.closeAfterApplying]
+        case .listUploads:
+          let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds() - 3600 * 1_000_000)
+          let upload = "<Upload><Key>film.mp4</Key><UploadId>other</UploadId><Initiated>\(begun)</Initiated></Upload>"
+          return [.status(200, body: "<ListMultipartUploadsResult>\(upload)</ListMultipartUploadsResult>")]
+        case .listParts: return [.status(200, body: "<ListPartsResult></ListPartsResult>")]
+        default: return []
+        }
+      }
+      let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let second = await harness.run(spec, from: ledger.last)
+      #expect(second.failure == nil, "\(second)")
+      #expect(harness.store.exchanges(.listUploads).count == 1 && harness.store.exchanges(.abortUpload).isEmpty)
+    }
+  }
+
   @Test("a source that changes after a lost answer to the beginning leaves no upload") func lostCreateAndChanged()
     async throws
   {

@@ -1,3 +1,4 @@
+import ReelhaulMessages
 import TaskCore
 import TestKit
 import Testing
@@ -37,6 +38,20 @@ import Testing
           parameters: parameters.map { Array($0.utf8) }))
       #expect(outcome.failure?.code == code, "\(outcome)")
       #expect(harness.store.objects.isEmpty)
+    }
+  }
+
+  @Test("no upload to S3 has more parts than a store takes, and none is too short or too long")
+  func partsOfLargeFiles() async throws {
+    try await UploadHarness.run { harness in
+      let root = try #require(harness.roots["default"])
+      for size in [100 << 20, 78 << 30, 80 << 30, 100 << 30, 5 << 40] as [Int64] {
+        let target = S3Target(
+          client: S3Client(bucket: "films", root: root, credential: "s3", ledger: UploadRecordingLedger()),
+          key: "film.mp4", parameters: UploadParameters())
+        let plan = try await target.plan(size: size)
+        #expect(plan.segments(of: size) <= 10_000 && (5 << 20...5 << 30).contains(plan.segmentSize), "\(size): \(plan)")
+      }
     }
   }
 

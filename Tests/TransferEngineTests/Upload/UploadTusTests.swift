@@ -294,6 +294,20 @@ import Testing
     }
   }
 
+  @Test("an offset beyond the end of the file is refused") func beyondTheEnd() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      let wait = [(name: "Retry-After", value: "60")]
+      harness.store.script { $0.operation == .tusPatch && $0.ordinal > 1 ? [.status(503, headers: wait)] : [] }
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      _ = await harness.run(spec, ledger: ledger)
+      #expect(ledger.last?.session != nil)
+      harness.store.script { $0.operation == .tusHead ? [.offsetAhead(by: 1 << 30)] : [] }
+      let outcome = await harness.run(spec, from: ledger.last, ledger: ledger)
+      #expect(outcome.failure?.code == .sizeMismatch && outcome.failure?.class == .fail, "\(outcome)")
+    }
+  }
+
   // MARK: Places
 
   @Test("an upload on another host gets no header field of the task") func otherHost() async throws {

@@ -10,6 +10,11 @@ final class TestStore: TaskStore {
     var isAway = false
     /// The number of claims that are carried out but whose answers get lost.
     var lostClaims = 0
+    /// Whether claims that have found tasks wait with their answers, and how many do.
+    var holdsClaims = false
+    var heldClaims = 0
+    /// How often no hook can be added.
+    var failedHookAdditions = 0
     /// Batches with this task are refused.
     var poison: UniqueID?
     /// Whether the store refuses all commands.
@@ -38,6 +43,12 @@ final class TestStore: TaskStore {
   func setAway(_ isAway: Bool) { faults.withLock { $0.isAway = isAway } }
 
   func loseClaims(_ count: Int) { faults.withLock { $0.lostClaims = count } }
+
+  /// From now on, or no more, claims that have found tasks wait with their answers.
+  func holdClaims(_ holds: Bool) { faults.withLock { $0.holdsClaims = holds } }
+  var heldClaims: Int { faults.withLock { $0.heldClaims } }
+
+  func failHookAdditions(_ count: Int) { faults.withLock { $0.failedHookAdditions = count } }
 
   func setBehind(by time: Duration) { faults.withLock { $0.isBehind = time } }
 
@@ -123,6 +134,11 @@ final class TestStore: TaskStore {
 
   func addHooks(_ events: [HookEvent]) async throws {
     try reach()
+    let fails = faults.withLock { faults in
+      faults.failedHookAdditions -= 1
+      return faults.failedHookAdditions >= 0
+    }
+    if fails { throw StoreError.unavailable("no hook can be added") }
     try await inner.addHooks(events)
   }
 
@@ -212,6 +228,11 @@ final class TestStore: TaskStore {
   func claim(_ worker: WorkerID, limit: Int, call: Int64) async throws -> [Claim] {
     try reach()
     let claims = try await inner.claim(worker, limit: limit, call: call)
+    if !claims.isEmpty {
+      faults.withLock { $0.heldClaims += 1 }
+      defer { faults.withLock { $0.heldClaims -= 1 } }
+      while faults.withLock({ $0.holdsClaims }) { try? await Task.sleep(for: .milliseconds(5)) }
+    }
     let isLost = faults.withLock { faults in
       guard !claims.isEmpty, faults.lostClaims > 0 else { return false }
       faults.lostClaims -= 1
