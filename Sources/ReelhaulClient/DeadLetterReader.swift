@@ -115,8 +115,8 @@ package actor DeadLetterReader: DeadLetterSource {
     newest = (page, limit, bounds)
   }
 
-  /// Reads little more than it returns, unless one partition has most of the newest letters. Fewer than `limit` if large ones
-  /// do not come in time.
+  /// Reads a share of each partition first, and then from each as many as are still missing. Fewer than `limit` letters if
+  /// large ones do not come in time.
   private static func page(
     of tail: TopicTail, before ends: [Int32: Int64], _ bounds: [Int32: Range<Int64>], limit: Int
   ) async throws(KafkaError) -> DeadLetterPage {

@@ -29,7 +29,7 @@ export async function palette(page) {
   const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "Results" });
   const input = h("input", {
     type: "text", placeholder: "A view, an action, or a task's name, URL or id", "aria-label": "Search", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false", autofocus: true,
-    oninput: () => { at = 0; found = []; draw(); look(); },
+    oninput: () => { at = 0; found = []; look(); },
     onkeydown: (event) => {
       if (event.key === "ArrowDown" || event.key === "ArrowUp") { at = (at + (event.key === "ArrowDown" ? 1 : -1) + shown.length) % Math.max(1, shown.length); draw(); }
       else if (event.key === "Enter" && shown[at]) choose(shown[at]);
@@ -56,7 +56,8 @@ export async function palette(page) {
     clearTimeout(timer);
     const words = input.value.trim(), mine = asked += 1;
     isSearching = words.length > 1;
-    if (!isSearching) return draw();
+    draw();
+    if (!isSearching) return;
     timer = setTimeout(async () => {
       // A search looks at the newest tasks; by its id, any is found.
       const named = await taskNamed(words);

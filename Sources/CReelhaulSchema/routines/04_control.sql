@@ -113,11 +113,12 @@ begin
 end $$;
 
 -- Whether the inbox has the partition of a day. Another schema may have tables of these names.
-create function has_inbox_partition(day date) returns boolean language sql stable as $$
-  select exists (
+create function has_inbox_partition(day date) returns boolean language plpgsql stable as $$
+begin
+  return exists (
     select from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent = 'command_inbox'::regclass and c.relname = inbox_partition(day))
-$$;
+     where i.inhparent = 'command_inbox'::regclass and c.relname = inbox_partition(day));
+end $$;
 
 -- Creates the missing partitions of the inbox. A reader delays nothing: they are attached beside it.
 create function tend_inbox() returns void language plpgsql as $$

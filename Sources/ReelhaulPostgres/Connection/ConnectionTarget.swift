@@ -11,7 +11,7 @@ struct ConnectionTarget: Sendable, Equatable {
   ) throws(PostgresError) {
     parameters = given
     // A service's file has its own host, which counts more than that of the environment.
-    guard given["service"] == nil || given["host"] != nil, given["hostaddr"] == nil,
+    guard given["service"] == nil || given["host"] != nil && given["port"] != nil, given["hostaddr"] == nil,
       defaults["hostaddr"] == nil || given["host"] != nil
     else {
       return

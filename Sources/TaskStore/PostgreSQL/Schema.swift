@@ -42,7 +42,7 @@ package enum Schema {
     2_346_196_438_033_275_296,
     -622_038_874_360_414_042,
     720_864_157_798_435_028,
-    904_282_652_060_156_084,
+    -1_928_405_447_968_815_854,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -56,18 +56,15 @@ package enum AWSCredentials {
     return found.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
   }
 
-  /// Nil for a file that does not exist.
+  /// Nothing of a file that does not exist.
   private static func sections(_ path: String, isNeeded: Bool) throws(UnusableFile) -> [String: [String: String]] {
     do {
       return AWSProfiles.parse(String(decoding: try FileDescriptor.regular(path).contents(), as: UTF8.self))
     } catch let error as SystemError where error.errno == ENOENT || error.errno == ENOTDIR {
       return [:]
-    } catch let error as SystemError {
-      guard error.errno == EACCES, !isNeeded else { throw UnusableFile(description: "\(error)") }
-      return [:]
     } catch {
-      guard let error = error as? UnusableFile else { throw UnusableFile(description: "\(error)") }
-      guard !isNeeded else { throw error }
+      let isLeftOut = error is UnusableFile || (error as? SystemError)?.errno == EACCES
+      guard isLeftOut, !isNeeded else { throw error as? UnusableFile ?? UnusableFile(description: "\(error)") }
       return [:]
     }
   }

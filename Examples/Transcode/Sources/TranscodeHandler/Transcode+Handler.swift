@@ -64,21 +64,20 @@ extension Transcode: TaskHandler {
     let input = try await context.transfer.path(of: original)
     let result = try await context.scratch() + "/video.mp4"
     let total = try await FFmpeg.microseconds(of: input)
-    var end: Task<Void, any Error>?
-    defer { end?.cancel() }
+    // At last ffmpeg moves the index to the beginning of the file, and says nothing meanwhile. The handler's timeout ends
+    // one that hangs.
+    let beat = Task {
+      while true {
+        context.heartbeat()
+        try await Task.sleep(for: .seconds(60))
+      }
+    }
+    defer { beat.cancel() }
     try await FFmpeg.run(
       FFmpeg.input(input)
         + ["-vf", "scale=-2:\(height)", "-c:v", "libx264", "-c:a", "aac", "-movflags", "+faststart", result]
     ) { done in
       context.report(done: done, total: total)
-      guard end == nil, let total, done + 1_000_000 > total else { return }
-      // At last ffmpeg moves the index to the beginning of the file, and says nothing meanwhile.
-      end = Task {
-        while true {
-          context.heartbeat()
-          try await Task.sleep(for: .seconds(60))
-        }
-      }
     }
     return try await context.transfer.publish(result, to: destination).location
   }
