@@ -95,24 +95,18 @@ package actor DeadLetterReader: DeadLetterSource {
   }
 
   package func page(before offsets: [Int32: Int64]?, limit: Int) async throws -> DeadLetterPage {
-    try await alone { tail throws(KafkaError) in
+    let (page, bounds) = try await alone { [newest] tail throws(KafkaError) in
       let bounds = try await tail.bounds()
       // A dashboard asks again and again.
-      if offsets == nil, let newest = await newest, newest.limit == limit, newest.bounds == bounds {
-        return newest.page
-      }
+      if offsets == nil, let newest, newest.limit == limit, newest.bounds == bounds { return (newest.page, bounds) }
       var ends = bounds.mapValues(\.upperBound)
       for (partition, end) in offsets ?? [:] {
         ends[partition] = bounds[partition].map { min(max(end, $0.lowerBound), $0.upperBound) }
       }
-      let page = try await Self.page(of: tail, before: ends, bounds, limit: limit)
-      if offsets == nil { await note(page, limit, bounds) }
-      return page
+      return (try await Self.page(of: tail, before: ends, bounds, limit: limit), bounds)
     }
-  }
-
-  private func note(_ page: DeadLetterPage, _ limit: Int, _ bounds: [Int32: Range<Int64>]) {
-    newest = (page, limit, bounds)
+    if offsets == nil { newest = (page, limit, bounds) }
+    return page
   }
 
   /// Reads a share of each partition first, and then from each as many as are still missing. Fewer than `limit` letters if
@@ -133,16 +127,15 @@ package actor DeadLetterReader: DeadLetterSource {
         })
       do throws(KafkaError) {
         let letters = try await tail.records(ranges, bytes: excerpt).map(DeadLetter.init)
-        let older = newest(letters, in: ranges, of: bounds, limit: limit - page.letters.count)
+        let older = newest(letters, in: ranges, of: bounds, limit: rest)
         page.letters += older.letters
         page.next = older.next
         // Kafka has dropped them meanwhile.
         if older.letters.isEmpty { break }
       } catch {
-        guard error.code == .timedOut, page.letters.isEmpty, count > 1 else {
-          if page.letters.isEmpty { throw error }
-          break
-        }
+        // What has come so far is a page, too.
+        guard page.letters.isEmpty else { break }
+        guard error.code == .timedOut, count > 1 else { throw error }
         limit = max(1, limit / 4)
       }
     }

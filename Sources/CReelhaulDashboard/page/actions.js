@@ -14,6 +14,9 @@ export const ACTIONS = {
   remove: { words: "Remove…", done: "removed", isBad: true, states: ["succeeded", "failed", "canceled", "paused", "queued", "blocked"] },
 };
 
+/// Its word where no question follows.
+export const verb = (name) => ACTIONS[name].words.replace("…", "");
+
 export const allowed = (task) => can("write") ? Object.keys(ACTIONS).filter((name) => ACTIONS[name].states.includes(task.state)) : [];
 
 const filesChoice = () => h("label", { class: "check" }, h("input", { type: "checkbox", name: "files" }), h("span", {}, "also delete the files that they made in storages"));
@@ -33,7 +36,7 @@ export async function act(task, name) {
   if (ACTIONS[name].isBad) {
     const files = name === "remove" && task.state === "succeeded" ? filesChoice() : null;
     const words = name === "cancel" ? "It stops, and what it has fetched is deleted. It can be retried from the start." : "Its record and its history go. This cannot be undone.";
-    if (!await confirm(`${ACTIONS[name].words.replace("…", "")} ${title(task)}?`, h("div", {}, h("p", {}, words), files), name === "cancel" ? "Cancel the task" : "Remove the task", { isBad: true })) return false;
+    if (!await confirm(`${verb(name)} ${title(task)}?`, h("div", {}, h("p", {}, words), files), name === "cancel" ? "Cancel the task" : "Remove the task", { isBad: true })) return false;
     if (files?.querySelector("input").checked) body.files = true;
   }
   try {
@@ -61,7 +64,7 @@ export async function actOnMany(name, target, words) {
     let id = null, sent = null;
     const box = h("div", {}, h("p", { class: "quiet" }, "Looking which tasks match…"));
     const files = name === "remove" ? filesChoice() : null;
-    const node = dialog(`${ACTIONS[name].words} many tasks`, () => [h("h2", {}, `${ACTIONS[name].words.replace("…", "")} ${words}?`), box], { onclose: async () => { await sent; resolve(id); } });
+    const node = dialog(`${ACTIONS[name].words} many tasks`, () => [h("h2", {}, `${verb(name)} ${words}?`), box], { onclose: async () => { await sent; resolve(id); } });
     const draw = (content, yes) => show(box, content, h("menu", {}, h("button", { type: "button", onclick: () => node.close() }, yes ? "Back" : "Close"), yes));
     const send = async (found) => {
       if (files?.querySelector("input").checked) wanted.files = true;
@@ -72,7 +75,7 @@ export async function actOnMany(name, target, words) {
       try {
         id = (await post("v1/operations", wanted, { headers: { "Idempotency-Key": key() } })).id;
         if (node.isConnected) follow(id, box, node);
-        else toast(`${ACTIONS[name].words.replace("…", "")} ${words}: the operation has begun.`, { link: { href: `?view=operations&id=${encodeURIComponent(id)}`, words: "Details" } });
+        else toast(`${verb(name)} ${words}: the operation has begun.`, { link: { href: `?view=operations&id=${encodeURIComponent(id)}`, words: "Details" } });
       } catch (problem) {
         if (node.isConnected) draw(h("p", { class: "is-error" }, problem.message));
         else told(problem);
@@ -82,7 +85,7 @@ export async function actOnMany(name, target, words) {
       const count = plural(found.count, "task") + (found.isAtLeast ? " or more" : "");
       const start = h("button", {
         type: "button", class: ACTIONS[name].isBad ? "bad" : "main", autofocus: true, disabled: found.count === 0, onclick: () => { sent ??= send(found); },
-      }, `${ACTIONS[name].words.replace("…", "")} ${count}`);
+      }, `${verb(name)} ${count}`);
       draw([
         h("p", {}, found.count ? `This touches ${count} that ${found.count === 1 ? "is" : "are"} there now. Tasks that are submitted later are not touched.` : "No task matches any more."),
         found.impossible ? h("p", { class: "quiet" }, `${plural(found.impossible, "other")} also match, but their state does not allow it.`) : null,

@@ -4,7 +4,7 @@ import { h, icon, show } from "./dom.js";
 import { title } from "./format.js";
 import { go, href, saved, taskHref, taskId, tasksHref, view } from "./route.js";
 import { dialog } from "./ui.js";
-import { act, allowed, ACTIONS } from "./actions.js";
+import { act, allowed, verb } from "./actions.js";
 
 const STATES = ["running", "queued", "scheduled", "retrying", "blocked", "paused", "failed", "canceled", "succeeded"];
 
@@ -12,7 +12,7 @@ async function items({ views, nextTheme }) {
   const id = view() === "task" ? taskId() : null;
   const task = id ? await get(`v1/tasks/${encodeURIComponent(id)}`).catch(() => null) : null;
   return [
-    ...(task ? allowed(task).map((name) => ({ words: `${ACTIONS[name].words.replace("…", "")} this task`, note: title(task), icon: "next", run: () => act(task, name) })) : []),
+    ...(task ? allowed(task).map((name) => ({ words: `${verb(name)} this task`, note: title(task), icon: "next", run: () => act(task, name) })) : []),
     ...views.map((item) => ({ words: item.words, note: "view", icon: item.name === "failures" ? "failed" : item.name, run: () => go(item.target) })),
     ...(can("write") ? [{ words: "Submit tasks", note: "form", icon: "plus", run: () => go(href({ view: "submit" })) }] : []),
     ...saved().map((one) => ({ words: one.name, note: "saved view", icon: "star", run: () => go(one.query) })),

@@ -56,11 +56,8 @@ extension UploadConformanceTests {
   func formerTime(way: Way) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(way.size))
-      let gate = OriginGate()
-      harness.store.always(way.sends, .holdBody(after: 500_000, gate))
-      let (spec, ledger) = (way.spec(harness), UploadRecordingLedger())
-      await harness.stop(spec, at: gate, ledger: ledger)
-      harness.store.script { _ in [] }
+      let spec = way.spec(harness)
+      let ledger = await harness.interrupt(spec, way.sends, after: 500_000)
       var status = stat()
       #expect(stat(harness.sourcePath, &status) == 0)
       let other = Self.bytes(way.size, seed: 8)

@@ -206,13 +206,9 @@ import Testing
   func changedBetweenRuns(way: Way) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(way.size))
-      let gate = OriginGate()
-      harness.store.always(way.sends, .holdBody(after: 500_000, gate))
       // What an interrupted PUT left may not be told from somebody else's.
       let spec = way.spec(harness) { if way == .put { $0.ifExists = .replace } }
-      let ledger = UploadRecordingLedger()
-      await harness.stop(spec, at: gate, ledger: ledger)
-      harness.store.script { _ in [] }
+      let ledger = await harness.interrupt(spec, way.sends, after: 500_000)
       let other = Self.bytes(way.size, seed: 8)
       unlink(harness.sourcePath)
       try harness.put(other)
@@ -230,11 +226,8 @@ import Testing
   func setbacks(way: Way, isGone: Bool) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(way.size))
-      let gate = OriginGate()
-      harness.store.always(way.sends, .holdBody(after: 100_000, gate))
-      let (spec, ledger) = (way.spec(harness), UploadRecordingLedger())
-      await harness.stop(spec, at: gate, ledger: ledger)
-      harness.store.script { _ in [] }
+      let spec = way.spec(harness)
+      let ledger = await harness.interrupt(spec, way.sends, after: 100_000)
       var checkpoint = try #require(ledger.last)
       checkpoint.done = ByteRanges(0..<16 << 20)
       if isGone { harness.store.uploads.keys.forEach(harness.store.expire) }

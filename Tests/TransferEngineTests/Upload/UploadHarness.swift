@@ -86,6 +86,16 @@ final class UploadHarness: Sendable {
     await engine.run(spec, from: checkpoint, ledger: ledger)
   }
 
+  /// Stops a run once the store has got so many bytes of a request, and lets the store go on without faults. Returns what the
+  /// run has recorded.
+  func interrupt(_ spec: TaskSpec, _ operation: StoreOperation, after bytes: Int64) async -> UploadRecordingLedger {
+    let (gate, ledger) = (OriginGate(), UploadRecordingLedger())
+    store.always(operation, .holdBody(after: bytes, gate))
+    await stop(spec, at: gate, ledger: ledger)
+    store.script { _ in [] }
+    return ledger
+  }
+
   /// Stops a run once the store has come to the gate, and opens it.
   func stop(
     _ spec: TaskSpec, at gate: OriginGate, ledger: UploadRecordingLedger = UploadRecordingLedger()

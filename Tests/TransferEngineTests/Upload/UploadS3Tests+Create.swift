@@ -98,14 +98,27 @@ extension UploadS3Tests {
     }
   }
 
+  /// Loses the first answer to the creation, and then tells of these uploads and, of each, these parts.
+  private static func lostCreate(
+    parts: StoreFault, uploads: @escaping @Sendable (StoreRequest) -> String
+  ) -> StoreServer.Script {
+    { request in
+      switch request.operation {
+      case .createUpload where request.ordinal == 1: [.closeAfterApplying]
+      case .listUploads:
+        [.status(200, body: "<ListMultipartUploadsResult>\(uploads(request))</ListMultipartUploadsResult>")]
+      case .listParts: [parts]
+      default: []
+      }
+    }
+  }
+
   @Test("a list of uploads to the key that does not end is not read to the end, and what is in it is not kept")
   func endlessList() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
-      harness.store.script { request in
-        switch request.operation {
-        case .createUpload where request.ordinal == 1: return [.closeAfterApplying]
-        case .listUploads:
+      harness.store.script(
+        Self.lostCreate(parts: .noSuchUpload) { request in
           let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds())
           let uploads = (0..<1000).map { number in
             """
@@ -117,12 +130,8 @@ extension UploadS3Tests {
             <IsTruncated>true</IsTruncated><NextKeyMarker>film.mp4</NextKeyMarker>\
             <NextUploadIdMarker>\(request.ordinal)</NextUploadIdMarker>
             """
-          let list = "<ListMultipartUploadsResult>\(next)\(uploads.joined())</ListMultipartUploadsResult>"
-          return [.status(200, body: list)]
-        case .listParts: return [.noSuchUpload]
-        default: return []
-        }
-      }
+          return next + uploads.joined()
+        })
       let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
       #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
       let second = await harness.run(spec, from: ledger.last)
@@ -135,17 +144,11 @@ extension UploadS3Tests {
   @Test("an empty upload that was begun long before is somebody else's, and stays") func olderUpload() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
-      harness.store.script { request in
-        switch request.operation {
-        case .createUpload where request.ordinal == 1: return [.closeAfterApplying]
-        case .listUploads:
+      harness.store.script(
+        Self.lostCreate(parts: .status(200, body: "<ListPartsResult></ListPartsResult>")) { _ in
           let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds() - 3600 * 1_000_000)
-          let upload = "<Upload><Key>film.mp4</Key><UploadId>other</UploadId><Initiated>\(begun)</Initiated></Upload>"
-          return [.status(200, body: "<ListMultipartUploadsResult>\(upload)</ListMultipartUploadsResult>")]
-        case .listParts: return [.status(200, body: "<ListPartsResult></ListPartsResult>")]
-        default: return []
-        }
-      }
+          return "<Upload><Key>film.mp4</Key><UploadId>other</UploadId><Initiated>\(begun)</Initiated></Upload>"
+        })
       let (spec, ledger) = (Self.spec(), UploadRecordingLedger())
       #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
       let second = await harness.run(spec, from: ledger.last)
