@@ -31,8 +31,9 @@ final class DemoStore: Sendable {
   ///   - files: an existing directory, for its objects.
   ///   - credentials: the file that gets its keys.
   static func start(in files: String, credentials: String) async throws -> DemoStore {
-    try makeDirectories("\(files)/data/\(bucket)")
     for _ in 0..<5 {
+      // One that ended has taken them with it.
+      try makeDirectories("\(files)/data/\(bucket)")
       let port = try FreePort.find()
       let endpoint = "http://127.0.0.1:\(port)"
       let process = try rclone(

@@ -118,6 +118,14 @@ import Testing
     #expect(table.lines(on: Terminal(isInteractive: false))[1].count == 206)
   }
 
+  @Test("no cell of a table has control characters, on a terminal or elsewhere", arguments: [true, false])
+  func cellsArePrintable(_ isInteractive: Bool) {
+    var table = Table([.init("a", shrinks: true), .init("b")])
+    table.add(["film\u{1B}[2J", "one\ntwo\r\u{7}"])
+    let lines = table.lines(on: Terminal(isInteractive: isInteractive, width: 80, isUnicode: false))
+    #expect(lines.last == "film\u{FFFD}[2J  one\u{FFFD}two\u{FFFD}\u{FFFD}")
+  }
+
   @Test("output that is not a terminal has no colour")
   func noColourOffATerminal() {
     #expect(Terminal(descriptor: -1, environment: [:]).hasColour == false)

@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulCurl
 import ReelhaulSystem
 import TestKit
@@ -229,6 +230,26 @@ import Testing
     try await withClient { _, client in
       let error = await failure(of: CurlRequest(url: "http://\(TestNames.name { _ in [] })/file"), client)
       #expect(error?.code == .resolveFailed && error?.isRetryable == true, "\(String(describing: error))")
+    }
+  }
+
+  @Test("a canceled request does not hold up the others until its name is found") func slowName() async throws {
+    let (isAsked, isOver) = (Lock(false), Lock(false))
+    defer { isOver.withLock { $0 = true } }
+    let name = TestNames.name { _ in
+      isAsked.withLock { $0 = true }
+      let end = BootInstant.now + .seconds(5)
+      while !isOver.withLock({ $0 }), !end.hasPassed { usleep(10_000) }
+      return []
+    }
+    try await withClient { _, client in
+      let task = Task { await failure(of: CurlRequest(url: "http://\(name)/file"), client) }
+      try await eventually("the name is looked up") { isAsked.withLock { $0 } }
+      let begin = ContinuousClock.now
+      task.cancel()
+      #expect(await task.value?.code == .canceled)
+      try await client.loop.task {}.value
+      #expect(ContinuousClock.now - begin < .seconds(2))
     }
   }
 

@@ -26,6 +26,9 @@ import Testing
         await Task.detached { try? await Task.sleep(for: .milliseconds(500)) }.value
         ended.withLock { $0 = true }
         return HTTPResponse(204)
+      case "/late":
+        try? await loop.sleep(for: .milliseconds(2500))
+        return HTTPResponse(204)
       case "/ticks":
         return HTTPResponse(
           body: .stream { [loop, ended] stream in
@@ -47,7 +50,8 @@ import Testing
   }
 
   private func serve(
-    _ settings: HTTPServer.Settings = HTTPServer.Settings(), _ body: @Sendable (Int, Handler) async throws -> Void
+    _ settings: HTTPServer.Settings = HTTPServer.Settings(), endingWithin limit: Duration = .zero,
+    _ body: @Sendable (Int, Handler) async throws -> Void
   ) async throws -> Handler {
     let loop = EventLoop(name: "http")
     defer { loop.shutdown() }
@@ -60,7 +64,7 @@ import Testing
       await server.stop(within: .zero)
       throw error
     }
-    await server.stop(within: .zero)
+    await server.stop(within: limit)
     return handler
   }
 
@@ -72,6 +76,58 @@ import Testing
       try await eventually("the request has begun") { handler.begun.withLock { $0 } }
     }
     #expect(handler.ended.withLock { $0 })
+  }
+
+  @Test("a request that is answered within the time of the server's end gets its answer") func ending() async throws {
+    let client = Lock<RawClient?>(nil)
+    _ = try await serve(endingWithin: .seconds(10)) { port, handler in
+      let asking = try RawClient(port: port)
+      client.withLock { $0 = asking }
+      asking.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
+      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
+    }
+    #expect(client.withLock { $0 }?.receive().hasPrefix("HTTP/1.1 204 ") == true)
+  }
+
+  @Test("an answer may take longer than a head may") func late() async throws {
+    var settings = HTTPServer.Settings()
+    settings.head = .milliseconds(500)
+    _ = try await serve(settings) { port, _ in
+      let client = try RawClient(port: port)
+      client.send("GET /late HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      #expect(client.receive().hasPrefix("HTTP/1.1 204 "))
+    }
+  }
+
+  @Test("a client that goes on sending behind its last answer is given up") func sendsOn() async throws {
+    var settings = HTTPServer.Settings()
+    settings.head = .seconds(2)
+    _ = try await serve(settings) { port, _ in
+      let client = try RawClient(port: port)
+      client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+      #expect(client.receive().hasPrefix("HTTP/1.1 200 "))
+      try await eventually("nothing more is taken", within: .seconds(20), every: .milliseconds(250)) {
+        !client.send([97])
+      }
+    }
+  }
+
+  @Test("what is sent without end behind a request waits in the kernel until that is answered")
+  func endless() async throws {
+    let hadEnded = Lock<Bool?>(nil)
+    _ = try await serve { port, handler in
+      let client = try RawClient(port: port)
+      client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
+      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
+      // The kernel keeps less than that.
+      Thread(name: "sender") {
+        client.send([UInt8](repeating: 65, count: 32 << 20))
+        let ended = handler.ended.withLock { $0 }
+        hadEnded.withLock { $0 = ended }
+      }.detach()
+      try await eventually("all is sent", within: .seconds(60)) { hadEnded.withLock { $0 != nil } }
+    }
+    #expect(hadEnded.withLock { $0 } == true)
   }
 
   @Test("a stream ends when its client goes, also if the client had sent more than was read")
@@ -179,6 +235,13 @@ import Testing
       // What ended counts no more.
       few.send(slow + next)
       #expect(few.receive { $0.hasSuffix("GET /1") }.hasPrefix("HTTP/1.1 204 "))
+      // Nor does what a client has sent that has gone.
+      try RawClient(port: port).send(slow + String(repeating: next, count: 340))
+      try await eventually("there is room again", within: .seconds(10)) {
+        let last = try RawClient(port: port)
+        last.send(slow + String(repeating: next, count: 20))
+        return last.receive { $0.hasSuffix("GET /1") }.contains("HTTP/1.1 200")
+      }
     }
   }
 
@@ -196,9 +259,20 @@ import Testing
       #expect(refused.hasPrefix("HTTP/1.1 503 ") && refused.contains("\r\nRetry-After: 1\r\n"), "\(refused)")
       first.send(String(repeating: "a", count: 200))
       #expect(first.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
-      let third = try RawClient(port: port)
-      third.send(head + String(repeating: "a", count: 1000))
-      #expect(third.receive { $0.hasSuffix("POST /") }.hasPrefix("HTTP/1.1 200"))
+      do {
+        let gone = try RawClient(port: port)
+        gone.send(head + String(repeating: "a", count: 800))
+        try await eventually("it waits for its rest") { handler.admitted.withLock { $0 } == 3 }
+        withExtendedLifetime(gone) {}
+      }
+      var answer = ""
+      try await eventually("what a client has sent that has gone counts no more", within: .seconds(10)) {
+        let third = try RawClient(port: port)
+        third.send(head + String(repeating: "a", count: 1000))
+        answer = third.receive { $0.hasSuffix("POST /") }
+        return !answer.hasPrefix("HTTP/1.1 503 ")
+      }
+      #expect(answer.hasPrefix("HTTP/1.1 200"))
     }
   }
 

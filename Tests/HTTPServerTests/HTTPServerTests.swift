@@ -96,6 +96,7 @@ import Testing
       ("\(get)X: \(String(repeating: "a", count: 17_000))\r\n\r\n", 431),
       ("\(get)\(String(repeating: "X: a\r\n", count: 65))\r\n", 431),
       ("\(get)\(String(repeating: "X", count: 17_000))", 431),
+      ("\(post)Transfer-Encoding: chunked\r\n\r\n0\r\nX: \(String(repeating: "a", count: 17_000))", 431),
     ]) func refused(text: String, status: Int) async throws
   {
     try await serve { port, _, _ in

@@ -95,6 +95,8 @@ import Testing
     // Whoever sends them again with their ids makes no second task.
     #expect(outcome.output.matches(of: /line [14]: its id is [0-9a-f-]{36}\n/).count == 2, "\(outcome.output)")
     #expect(outcome.output.contains("line 5: its id is \(id)\n"), "\(outcome.output)")
+    let printed = outcome.output.split(separator: "\n").compactMap { UniqueID(String($0)) }
+    #expect(printed.count == 2, "the ids of the others alone: \(outcome.output)")
     #expect(outcome.commands == 2)
   }
 
@@ -131,6 +133,13 @@ import Testing
     #expect(outcome.status == .exited(3))
     #expect(outcome.output.contains("127.0.0.1:1"), "where: \(outcome.output)")
     #expect(outcome.output.contains("Connection refused"), "why: \(outcome.output)")
+  }
+
+  @Test("batch says that the topic for commands does not exist, and does not wait for it")
+  func tellsOfAMissingTopic() async throws {
+    let outcome = try await batch([Self.good], environment: ["REELHAUL_TOPIC_PREFIX": "other."])
+    #expect(outcome.status == .exited(3))
+    #expect(outcome.output.contains("Kafka has no topic other.commands"), "\(outcome.output)")
   }
 
   @Test(

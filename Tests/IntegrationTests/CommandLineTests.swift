@@ -91,6 +91,15 @@ import Testing
     let again = try await fleet.run(words)
     #expect(again.status == .exited(0))
     #expect(again.output.contains(#""output":{"files":0,"bytes":0,"absent":true}"#), "\(again.output)")
+    // A directory goes only with a word more.
+    #expect(mkdir(fleet.path("/talks"), 0o755) == 0)
+    try FileDescriptor.open(fleet.path("/talks/a.mp4"), O_WRONLY | O_CREAT).write("film", at: 0)
+    let directory = ["delete", "storage://default/talks", "--wait", "--json"]
+    let kept = try await fleet.run(directory)
+    #expect(kept.status == .exited(1) && kept.output.contains("is_directory"), "\(kept.output)")
+    #expect(access(fleet.path("/talks/a.mp4"), F_OK) == 0)
+    #expect(try await fleet.run(directory + ["--recursive"]).status == .exited(0))
+    #expect(access(fleet.path("/talks"), F_OK) != 0)
     await fleet.stop()
   }
 
@@ -131,6 +140,9 @@ import Testing
     try await fleet.wait(for: id, .paused)
     let refused = try await fleet.run(["pause", "\(id)"])
     #expect(refused.status == .exited(5) && refused.output.contains("'reelhaul resume \(id)'"), "\(refused.output)")
+    // Nothing is sent unless all can have it.
+    #expect(try await fleet.run(["cancel", "\(id)", "\(UniqueID.random())"]).status == .exited(4))
+    #expect(try await fleet.store.task(id)?.state == .paused)
     // Sending a task needs no PostgreSQL.
     let sent = try await fleet.run(["download", url, "--json", "--postgres", "postgres://nobody@127.0.0.1:9/none"])
     #expect(sent.status == .exited(0) && sent.output.contains("{\"id\":\""), "\(sent.output)")
@@ -301,6 +313,7 @@ import Testing
       ("reelhaul completions bash >/dev/full", 1, "write to standard output"),
       ("reelhaul completions bash >&-", 1, "write to standard output"),
       ("reelhaul show $'\\xff'", 2, "is not UTF-8"),
+      ("reelhaul pause $'\\x1b[2J'", 2, "\"\u{FFFD}[2J\" is not a task id"),
       ("REELHAUL_STORAGE=$'default=/\\xff' reelhaul worker", 2, "the value of REELHAUL_STORAGE is not UTF-8"),
       ("reelhaul list --config <(printf 'REELHAUL_KAFKA=\\xff')", 2, "is not UTF-8"),
       ("reelhaul batch /", 2, "/ is a directory"),
@@ -412,6 +425,7 @@ import Testing
     let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
     try text.withUnsafeBytes { try file.write($0, at: 0) }
     let result = try await fleet.run(["batch", path])
+    #expect(result.status == .exited(2))
     #expect(result.output.contains("line 301: "))
     #expect(result.output.contains("line 302: "))
     let ids = result.output.split(separator: "\n").compactMap { UniqueID(String($0)) }

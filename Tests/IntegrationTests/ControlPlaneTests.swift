@@ -1,5 +1,6 @@
 import Glibc
 import ReelhaulClient
+import ReelhaulKafka
 import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
@@ -137,6 +138,12 @@ import Testing
         return spec
       })
     try await fleet.eventually("all are there") { try await fleet.store.counts() == [.paused: 30] }
+    // Two pages have all tasks, each once.
+    let first = try await fleet.run(["list", "--json", "--limit", "20"]).output
+    let cursor = try #require(first.firstMatch(of: /'--cursor ([^']+)' continues/).map { String($0.1) }, "\(first)")
+    let rest = try await fleet.run(["list", "--json", "--limit", "20", "--cursor", cursor]).output
+    let pages = [first, rest].map { $0.matches(of: /\{"id":"([0-9a-f-]{36})"/).map { String($0.1) } }
+    #expect(pages.map(\.count) == [20, 10] && Set(pages.joined()) == Set(ids.map { "\($0)" }), "\(pages)")
     let dry = try await fleet.run(["cancel", "--all", "--queue", "archive", "--dry-run"])
     #expect(dry.status == .exited(0) && dry.output.contains("cancel would go to 20 tasks"), "\(dry.output)")
     #expect(try await fleet.store.counts() == [.paused: 30])
@@ -149,6 +156,12 @@ import Testing
     let operation = try #require(try await fleet.store.operations(limit: 1, within: nil).first)
     let late = try await fleet.run(["operations", "cancel", String("\(operation.id)".suffix(8))])
     #expect(late.status == .exited(1) && late.output.contains("it is done"), "\(late.output)")
+    for files in [false, true] {
+      let words = ["remove", "--all", "--queue", "nobody"] + (files ? ["--files"] : [])
+      #expect(try await fleet.run(words).status == .exited(0))
+      #expect(try await fleet.store.operations(limit: 1, within: nil).first?.action == .remove(files: files))
+    }
+    try await cancelOne(fleet)
     let begun = try await fleet.store.createOperation(
       TaskOperation(
         id: .make(), action: .cancel, selection: .ids([ids[29]]), createdAt: Timestamp(microseconds: 0)))
@@ -183,6 +196,45 @@ import Testing
     }
     #expect(try await fleet.run(["dead-letters"]).output.contains("There are no dead letters."))
     #expect(try await fleet.run(["dead-letters", "drop", "3-99999"]).status == .exited(4))
+
+    // No command at all, and what would clear the terminal.
+    let producer = try KafkaProducer(KafkaConfiguration(bootstrap: fleet.bootstrap))
+    try await producer.send(
+      topic: TopicPlan(prefix: fleet.prefix).commands, key: nil, value: Array("no command \u{1B}[2J".utf8))
+    await producer.close()
+    try await fleet.eventually("it is a dead letter, too") {
+      let list = try await fleet.run(["dead-letters", "--json"]).output
+      letter = list.firstMatch(of: /"id":"([0-9]+-[0-9]+)"/).map { String($0.1) } ?? ""
+      return !letter.isEmpty
+    }
+    let whole = try await fleet.run(["dead-letters", "list", letter]).output
+    #expect(whole.contains("no command \u{FFFD}[2J") && !whole.contains("\u{1B}"), "\(whole)")
+    #expect(try await fleet.run(["dead-letters", "drop", letter]).status == .exited(0))
+    #expect(try await fleet.run(["dead-letters"]).output.contains("There are no dead letters."))
     await fleet.stop()
+  }
+
+  /// Cancels an operation of the command line while it waits for its commands.
+  private func cancelOne(_ fleet: TestFleet) async throws {
+    // It cannot end before its commands are applied.
+    let worker = try #require(fleet.running.first)
+    worker.kill(SIGSTOP)
+    var options = ChildProcess.Options()
+    options.environment = fleet.environment
+    options.stdout = "\(fleet.scratch)/canceled.log"
+    options.stderr = options.stdout
+    options.signalOnParentDeath = SIGKILL
+    let process = try ChildProcess(TestFleet.binary, ["cancel", "--all", "--queue", "default"], options)
+    var begun: TaskOperation?
+    try await fleet.eventually("it has sent its commands") {
+      begun = try await fleet.store.operations(limit: 1, within: nil).first
+      return begun?.action == .cancel && begun?.progress.sent == 10
+    }
+    let id = try #require(begun?.id)
+    #expect(try await fleet.run(["operations", "cancel", "\(id)"]).status == .exited(0))
+    worker.kill(SIGCONT)
+    #expect(await process.wait() == .exited(1))
+    let told = String(decoding: try TestFleet.contents("\(fleet.scratch)/canceled.log"), as: UTF8.self)
+    #expect(told.contains("; it was canceled"), "\(told)")
   }
 }

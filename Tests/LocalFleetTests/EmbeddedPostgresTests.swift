@@ -40,6 +40,9 @@ struct EmbeddedPostgresTests {
       let socket = try #require(server.socketURL())
       #expect(try await query(socket, "SELECT current_user::text") == "reelhaul")
       #expect(try await query(server.url(), "SHOW autovacuum_naptime") == "2s")
+      for name in ["fsync", "full_page_writes", "synchronous_commit"] {
+        #expect(try await query(server.url(), "SHOW \(name)") == "on", "\(name)")
+      }
       await #expect(throws: PostgresError.self) {
         _ = try await query("postgres://reelhaul:wrong@127.0.0.1:\(server.port)/reelhaul", "SELECT 'x'")
       }

@@ -110,6 +110,23 @@ import Testing
     #expect(slot.process === second)
   }
 
+  @Test("a worker that does not end when it is asked is ended by force") func stubborn() async throws {
+    let directory = try TemporaryDirectory()
+    let (program, log) = ("\(directory.path)/worker", "\(directory.path)/log")
+    let script = """
+      #!/bin/sh
+      trap '' TERM
+      echo begun
+      for second in 1 2 3 4 5 6 7 8 9 10; do sleep 1; done
+      echo ended by itself
+      """
+    try TextFile.write(script, to: program, mode: 0o755)
+    let slot = try WorkerSlot(worker: "w", executable: program, environment: [:], logFile: log, say: { _ in })
+    try await eventually("it has begun") { (try? TextFile.read(log)) == "begun\n" }
+    await slot.stop(within: .milliseconds(100))
+    #expect(try TextFile.read(log) == "begun\n")
+  }
+
   @Test("starting a worker without its executable throws an error")
   func aWorkerWhoseExecutableIsGoneIsNamed() {
     #expect(throws: SystemError.self) {

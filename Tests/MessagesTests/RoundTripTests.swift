@@ -70,6 +70,9 @@ struct RoundTripTests {
     #expect(back.spec.source == "https://video.example/a%20b.mp4?sig=***&***")
     #expect(TaskDocumentJSON.encode(back) == bytes)
     #expect(back.eta == 86)
+    var other = document
+    other.spec.destination = "https://a/b?sig=secret"
+    #expect(try TaskDocumentJSON.decode(TaskDocumentJSON.encode(other)).spec.destination == "https://a/b?sig=***")
   }
 
   @Test("an event is decoded as it was encoded, and its id depends only on task and sequence")

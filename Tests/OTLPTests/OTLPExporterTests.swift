@@ -48,7 +48,7 @@ import Testing
     }
     span(tracer, "first")
     try await eventually("it has come") { receiver.posts.contains { $0.path == "/v1/traces" } }
-    try await eventually("metrics too") { receiver.posts.contains { $0.path == "/v1/metrics" } }
+    try await eventually("metrics too, twice") { receiver.posts.count { $0.path == "/v1/metrics" } >= 2 }
     span(tracer, "last", error: "no")
     await exporter.close()
     log.close()
@@ -64,8 +64,10 @@ import Testing
     }
     let a = try #require(items.last { $0.name == "a_seconds" })
     #expect(a.kind == "histogram" && a.value == "5.75" && a.unit == "s" && a.attributes == ["of": "x"])
+    #expect(a.buckets == "0 <= 0.5, 1 <= 1.0, 1")
     let b = try #require(items.last { $0.name == "b_bytes_total" })
     #expect(b.kind == "sum" && b.value == "7.0" && b.unit == "By")
+    #expect(Set(items.filter { $0.name == "b_bytes_total" }.map(\.start)) == [b.start])
     // With the unit "1" Prometheus would call it `c_ratio`.
     #expect(items.contains { $0.name == "c" && $0.kind == "gauge" && $0.value == "1.5" && $0.unit.isEmpty })
   }

@@ -160,6 +160,43 @@ import Testing
     }
   }
 
+  @Test("the events of all tasks that match are those of the queues, kinds and states") func matching() async throws {
+    try await ScriptedAPI.run { _, _ in
+      .events(Documents.event(UUID(), "started", "running", sequence: 2, cursor: "c2"))
+    } _: { client, api in
+      var query = TaskQuery()
+      (query.queues, query.kinds, query.states, query.text) = (["q", "r"], ["k"], [.running], "x")
+      for try await _ in client.events(matching: query) { break }
+      let asked = api.requests.withLock { (try? $0[0].query) ?? [] }
+      #expect(asked.map { "\($0.name): \($0.value)" } == ["state: running", "queue: q,r", "kind: k"])
+    }
+  }
+
+  @Test("what comes much faster than it is read ends the stream, and does not fill the memory")
+  func flood() async throws {
+    let isOver = Lock(false)
+    try await ScriptedAPI.run { _, _ in
+      HTTPResponse(
+        headers: ["Content-Type": "text/event-stream"],
+        body: .stream { stream in
+          let piece = [UInt8](repeating: UInt8(ascii: ":"), count: 32 << 10)
+          for _ in 0..<512 {
+            guard stream.send(piece), await stream.flush() else { break }
+          }
+          isOver.withLock { $0 = true }
+        })
+    } _: { client, _ in
+      let pieces = StreamingExchange.pieces(of: client.request("GET", ["v1", "events"]), timeout: .seconds(60))
+      let deadline = ContinuousClock.now + .seconds(60)
+      while !isOver.withLock({ $0 }), .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+      var count = 0
+      let error = await #expect(throws: FleetError.self) {
+        for try await piece in pieces { count += piece.count }
+      }
+      #expect(error?.code == .unreachable && count <= 8 << 20)
+    }
+  }
+
   @Test(
     "a gap after an event is an error, wherever the stream began", arguments: [FleetClient.EventStart.now, .earliest])
   func laterGap(start: FleetClient.EventStart) async throws {

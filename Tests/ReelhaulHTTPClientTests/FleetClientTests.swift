@@ -192,6 +192,17 @@ import Testing
       #expect(requests.allSatisfy { $0.target.hasSuffix("?wait=applied&timeout=30") })
       let keys = requests.map { $0.headers["idempotency-key"] }
       #expect(keys.count == 5 && Set(keys[..<3]).count == 1 && Set(keys).count == 3 && !keys.contains(nil))
+      try await client.remove(id)
+      try await client.remove(id, files: true)
+      try await client.resume(id)
+      try await client.prioritize(id, 7)
+      let more = api.requests.withLock { Array($0[5...]) }
+      let actions = "/prefix/v1/tasks/\(id.uuidString.lowercased())/actions/"
+      #expect(more.map { String($0.path) } == ["remove", "remove", "resume", "prioritize"].map { actions + $0 })
+      let bodies = try more.map { try JSONDecoder().decode(JSONValue.self, from: Data($0.body)) }
+      // Files are deleted only for those who ask for it.
+      #expect(bodies[0]["files"] == .bool(false) && bodies[1]["files"] == .bool(true))
+      #expect(bodies[3]["priority"] == .integer(7))
     }
   }
 
@@ -224,6 +235,9 @@ import Testing
     } _: { client, api in
       var query = TaskQuery()
       (query.states, query.text) = ([.failed, .canceled], "a&b=c d")
+      (query.queues, query.kinds, query.hosts, query.labels) = (["q", "r"], ["k"], ["h"], ["l=1", "m"])
+      let (after, before) = (Date(timeIntervalSince1970: 1_767_323_045), Date(timeIntervalSince1970: 1_767_409_445))
+      (query.createdAfter, query.createdBefore, query.oldestFirst, query.limit) = (after, before, true, 7)
       var found: [FleetTask] = []
       for try await task in client.tasks(query) { found.append(task) }
       #expect(found.map(\.id) == ids)
@@ -231,7 +245,10 @@ import Testing
       #expect(found[0].createdAt.timeIntervalSince1970 > 1_767_323_045.678)
       let asked = api.requests.withLock { $0.map { (try? $0.query) ?? [] } }
       #expect(
-        asked[0].contains { $0 == ("state", "failed,canceled") } && asked[0].contains { $0 == ("text", "a&b=c d") })
+        asked[0].map { "\($0.name): \($0.value)" } == [
+          "state: failed,canceled", "queue: q,r", "kind: k", "host: h", "label: l=1,m", "text: a&b=c d",
+          "after: \(FleetTime.text(after))", "before: \(FleetTime.text(before))", "sort: createdAt", "limit: 7",
+        ])
       #expect(asked[1].contains { $0 == ("cursor", "a+b") })
       // A server would take it for two labels.
       query.labels = ["place=Paris, France"]

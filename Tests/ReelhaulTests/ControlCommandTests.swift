@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import Testing
@@ -6,6 +7,12 @@ import Testing
 @testable import reelhaul
 
 @Suite struct ControlCommandTests {
+  private func arguments(_ words: [String]) throws -> Arguments {
+    let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
+    guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
+    return arguments
+  }
+
   @Test("a task that is named twice gets one command")
   func namedTwiceIsOneTask() {
     let ids = (1...3).map { UniqueID(high: 0, low: $0) }
@@ -15,10 +22,7 @@ import Testing
   @Test("two values of one label are refused, by bulk commands and by lists")
   func twoValuesOfALabel() throws {
     func arguments(_ words: String) throws -> Arguments {
-      let words = words.split(separator: " ").map(String.init)
-      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
-      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
-      return arguments
+      try self.arguments(words.split(separator: " ").map(String.init))
     }
     #expect(throws: UsageError.self) { try OperationFilter(try arguments("remove --all --label a=1 --label a=2")) }
     #expect(try OperationFilter(try arguments("remove --all --label a=1 --label a")).labels == ["a=1", "a"])
@@ -28,12 +32,27 @@ import Testing
     #expect(labels == ["a": "1", "b": nil, "c": ""])
   }
 
+  /// What is forgotten sends the command to more tasks.
+  @Test("bulk commands keep every option that selects tasks") func everyOptionSelects() throws {
+    let filter = try OperationFilter(
+      arguments([
+        "cancel", "--all", "--state", "paused", "--state", "failed", "--queue", "b", "--queue", "a", "--kind", "noop",
+        "--kind", "copy", "--host", "B.example", "--host", "a.example", "--code", "http_503", "--code", "http_404",
+        "--label", "b", "--label", "a=1", "--text", "show", "--since", "2026-01-31T20:00:00Z", "--before",
+        "2026-02-01T20:00:00Z",
+      ]))
+    #expect(filter.states == [.failed, .paused])
+    #expect(filter.queues == ["a", "b"])
+    #expect(filter.kinds == [.copy, .noop])
+    #expect(filter.hosts == ["a.example", "b.example"])
+    #expect(filter.codes == ["http_404", "http_503"])
+    #expect(filter.labels == ["b", "a=1"])
+    #expect(filter.text == "show")
+    #expect(filter.after == Timestamp("2026-01-31T20:00:00Z"))
+    #expect(filter.before == Timestamp("2026-02-01T20:00:00Z"))
+  }
+
   @Test("bulk commands select by age as lists do, and only with --all") func ages() async throws {
-    func arguments(_ words: [String]) throws -> Arguments {
-      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
-      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
-      return arguments
-    }
     let since = try Timestamp(rfc3339: "2026-01-31T20:00:00Z")
     for name in ["pause", "resume", "cancel", "retry", "remove", "prioritize"] {
       let options = ["--since", "2026-01-31T20:00:00Z", "--before", "2h"]
@@ -42,6 +61,7 @@ import Testing
       let (before, ofList) = try (#require(filter.before), #require(listed.createdBefore))
       #expect(filter.after == since && listed.createdAfter == since)
       #expect(abs(before.microseconds - ofList.microseconds) < 60_000_000)
+      #expect(abs(Clocks.realtimeMicroseconds() - before.microseconds - 7_200_000_000) < 60_000_000)
     }
     // In a script it may be a variable that is not set.
     for wrong in ["", "soon"] {
@@ -62,10 +82,8 @@ import Testing
   @Test("an empty --text is refused, because every task has it", arguments: ["--text", "--queue a --text"])
   func anEmptyTextSelectsNothing(_ options: String) throws {
     func filter(_ text: String) throws -> OperationFilter {
-      let words = "remove --all --files \(options)".split(separator: " ").map(String.init) + [text]
-      let invocation = try CommandParser(Program.spec, settings: Settings(environment: [:])).parse(words)
-      guard case .run(let arguments) = invocation else { throw UsageError("no command to run") }
-      return try OperationFilter(arguments)
+      let words = "remove --all --files \(options)".split(separator: " ").map(String.init)
+      return try OperationFilter(arguments(words + [text]))
     }
     #expect(throws: UsageError.self) { try filter("") }
     #expect(try filter("show").text == "show")

@@ -42,6 +42,17 @@ import Testing
     #expect(FailureAdvice.of(task(.failed, .parametersInvalid))?.contains("retry") == false)
   }
 
+  @Test("who does not know whether a file has arrived is advised to look, not to send it again")
+  func aLostAnswerIsLookedFor() throws {
+    var task = task(.failed, .answerLost)
+    task.spec.kind = .upload
+    for (destination, place) in [("https://a.example/f.mp4", "server"), ("s3://films/f.mp4", "store")] {
+      task.spec.destination = destination
+      let advice = try #require(FailureAdvice.of(task))
+      #expect(advice.hasPrefix("Look at the \(place) ") && !advice.contains("reelhaul retry"), "\(advice)")
+    }
+  }
+
   @Test("the advice about an address that hands out credentials is a warning and names no setting")
   func anAddressWithCredentialsIsNotToBeAllowed() throws {
     let task = task(.failed, .addressGivesCredentials)

@@ -44,6 +44,11 @@ import WorkerOptions
     #expect(spec.paused)
   }
 
+  @Test("a time after a plus is from now on") func aTimeFromNow() throws {
+    let time = try #require(try spec("--not-before", "+2h").notBefore)
+    #expect(abs(time.microseconds - Clocks.realtimeMicroseconds() - 7_200_000_000) < 60_000_000)
+  }
+
   @Test("without flags the task has its defaults")
   func defaultsAreTheDefaultTask() throws {
     let spec = try spec()

@@ -150,6 +150,16 @@ import TransferEngine
         """), "\(document)")
   }
 
+  @Test("no text of a task reaches the terminal with control characters")
+  func textsArePrintable() {
+    var task = document(.failed)
+    task.spec.labels = ["title": "a\u{1B}[2J", "k\u{1B}[2J": "v\u{1B}]0;x\u{7}"]
+    task.error = TaskFailure(code: .http(503), message: "busy\r\u{1B}[1A", class: .retry)
+    let lines = TaskDetails.lines(TaskReport(task: task, waits: nil))
+    #expect(lines.contains { $0.contains("k\u{FFFD}[2J") && $0.contains("v\u{FFFD}]0;x\u{FFFD}") })
+    #expect(lines.allSatisfy { $0.unicodeScalars.allSatisfy { $0.value >= 32 } }, "\(lines)")
+  }
+
   @Test("show has what an upload made line by line, without the values of a query")
   func theOutputOfAnUploadIsShown() {
     var task = document(.succeeded)

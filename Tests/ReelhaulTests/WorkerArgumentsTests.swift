@@ -1,5 +1,6 @@
 import CommandLineKit
 import Glibc
+import ReelhaulKafka
 import ReelhaulSystem
 import TaskAdvice
 import TestKit
@@ -16,6 +17,34 @@ import WorkerOptions
     let parser = CommandParser(Program.spec, settings: Settings(environment: services.merging(environment) { $1 }))
     guard case .run(let arguments) = try parser.parse(["worker"] + words) else { throw UsageError("nothing to run") }
     return try WorkerConfiguration(arguments)
+  }
+
+  @Test("a worker takes all of its settings") func everySettingIsRead() throws {
+    let worker = try configuration(environment: [
+      "REELHAUL_TOPIC_PREFIX": "films.", "REELHAUL_STORAGE": "default=/srv,b=/b", "REELHAUL_CONCURRENCY": "7",
+      "REELHAUL_LEASE_SECONDS": "9", "REELHAUL_DRAIN_SECONDS": "11", "REELHAUL_LABELS": "site=a,rack=2",
+      "REELHAUL_ALLOW_NETWORKS": "10.0.0.0/8", "REELHAUL_RATE": "5MB", "REELHAUL_HOST_CONNECTIONS": "3",
+      "REELHAUL_MIN_FREE": "10GiB", "REELHAUL_HOOK_SECRET": "quiet", "REELHAUL_DEAL_COMMANDS": "1",
+      "REELHAUL_INIT_STORAGE": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318",
+    ])
+    #expect(worker.kafka.bootstrap == "127.0.0.1:9092" && worker.postgres == "postgres://a@127.0.0.1/a")
+    #expect(worker.settings.topics == TopicPlan(prefix: "films."))
+    #expect(worker.storage == ["default": "/srv", "b": "/b"])
+    #expect(worker.settings.concurrency == 7)
+    #expect(worker.settings.leaseSeconds == 9)
+    #expect(worker.settings.drainLimit == .seconds(11))
+    #expect(worker.settings.labels == ["site": "a", "rack": "2"])
+    #expect(try worker.allowedNetworks == [CIDR("10.0.0.0/8")])
+    #expect(worker.rate == 5_000_000)
+    #expect(worker.hostConnections == 3)
+    #expect(worker.minFree == .bytes(10 << 30))
+    #expect(worker.hookSecret == "quiet")
+    #expect(worker.dealsCommands && worker.initialisesStorage && worker.telemetry != nil)
+    let plain = try configuration()
+    #expect(plain.rate == nil && plain.hookSecret == nil && plain.telemetry == nil)
+    #expect(!plain.dealsCommands && !plain.initialisesStorage)
+    #expect(try configuration("--rate", "0").rate == nil)
+    #expect(try configuration("--min-free", "5%").minFree == .percent(5))
   }
 
   @Test("AWS's own keys are used only where the settings say so")

@@ -4,16 +4,19 @@ import ReelhaulTestKit
 import TaskCore
 import TestKit
 import Testing
+import TransferEngine
 
 @testable import ReelhaulWorker
 
 /// Transfers of handlers, without a fleet.
 @Suite struct HandlerTransferTests {
   private func withScript<Result: Codable & Sendable>(
+    credential: String? = nil,
     _ script: @escaping @Sendable (TaskContext<Scripted<Result>.Checkpoint>) async throws -> Result,
     test body: (HandlerTest<Scripted<Result>>) async throws -> Void
   ) async throws {
-    let test = try await HandlerTest(Scripted<Result>.Parameters()) { Scripted(body: script) }
+    let test = try await HandlerTest(
+      Scripted<Result>.Parameters(), change: { $0.credential = credential }, { Scripted(body: script) })
     try await body(test)
     await test.close()
   }
@@ -43,6 +46,96 @@ import Testing
       #expect(run.output?.count == 5, "\(run)")
     }
     origin.close()
+  }
+
+  @Test("a file that is not the expected one is no file, and fails for good") func unexpected() async throws {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> [String] in
+      func code(_ expect: Expectation) async -> String {
+        var options = TaskTransfer.Options()
+        options.expect = expect
+        do {
+          return "\(try await context.transfer.fetch(url, as: "a\(expect.bytes ?? 0)", options).bytes)"
+        } catch {
+          return (error as? TaskError).map { "\($0.code) \($0.meaning)" } ?? "\(error)"
+        }
+      }
+      return [await code(Expectation(sha256: [UInt8](repeating: 0, count: 32))), await code(Expectation(bytes: 1000))]
+    } test: { test in
+      let run = try await test.run()
+      #expect(run.output == ["digest_mismatch permanent", "1000"], "\(run)")
+    }
+    origin.close()
+  }
+
+  @Test("a transfer uses the credential of its options, or else the task's") func credentials() async throws {
+    try await withScript(credential: "the-tasks") { context -> [String] in
+      var messages: [String] = []
+      for name in [nil, "its-own"] {
+        var options = TaskTransfer.Options()
+        options.credential = name
+        do {
+          _ = try await context.transfer.fetch("http://127.0.0.1:9/a", as: "a", options)
+        } catch {
+          messages.append("\(error)")
+        }
+      }
+      return messages
+    } test: { test in
+      // This worker has none.
+      let messages = try #require(try await test.run().output)
+      #expect(messages.count == 2)
+      #expect(messages.first?.hasSuffix("has no credential \"the-tasks\"") == true, "\(messages)")
+      #expect(messages.last?.hasSuffix("has no credential \"its-own\"") == true, "\(messages)")
+    }
+  }
+
+  @Test("a transfer whose bytes are on a volume that the next run has not begins anew") func otherVolume()
+    async throws
+  {
+    let origin = try OriginServer()
+    origin.serve("/a", OriginFile(seed: 1, size: 1000))
+    let url = origin.url("/a")
+    try await withScript { context -> Int64 in
+      guard context.epoch == 1 else { return try await context.transfer.fetch(url, as: "a").bytes }
+      let name = StagingName(task: TaskTransfer.id(of: "scratch/a", in: context.run), epoch: 1, generation: 0)
+      let begun = DownloadCheckpoint(
+        generation: 0, identity: SourceIdentity(finalURL: url, size: 1000, etag: "\"x\""), volume: .random(),
+        stagingName: "\(name)")
+      try await context.run.checkpoint(begun.envelope, ofTransfer: "scratch/a")
+      throw TaskError.retry("again", after: .zero)
+    } test: { test in
+      #expect(try await test.run().failure?.isRetryable == true)
+      let run = try await test.resume()
+      #expect(run.output == 1000, "\(run)")
+    }
+    origin.close()
+  }
+
+  @Test("checkpoints of a handler and of its transfers that are recorded at once keep each other") func atOnce()
+    async throws
+  {
+    try await withScript { context -> [String] in
+      let numbers = 0..<50
+      guard context.epoch == 1 else {
+        let kept = numbers.count { context.run.checkpoint(ofTransfer: "\($0)") != nil }
+        return [context.lastCheckpoint?.text ?? "", "\(kept)"]
+      }
+      for number in numbers {
+        async let own: Void = context.checkpoint(.init(text: "\(number)"))
+        async let transfer: Void = context.run.checkpoint(
+          Checkpoint(payload: Array("{}".utf8)), ofTransfer: "\(number)")
+        _ = try await (own, transfer)
+      }
+      throw TaskError.retry("again", after: .zero)
+    } test: { test in
+      let first = try await test.run()
+      #expect(first.failure?.isRetryable == true)
+      let second = try await test.resume()
+      #expect(second.output == ["49", "50"])
+    }
   }
 
   @Test("a file whose run loses its task while it is synced is not published")

@@ -62,13 +62,18 @@ def points(body):
                 assert kind != "sum" or data.is_monotonic
                 for point in data.data_points:
                     assert point.time_unix_nano > 0
+                    assert kind == "gauge" or 0 < point.start_time_unix_nano < point.time_unix_nano
                     value = point.sum if kind == "histogram" else point.as_double
+                    buckets = ""
                     if kind == "histogram":
+                        bounds = [f" <= {bound}, " for bound in point.explicit_bounds] + [""]
+                        buckets = "".join(f"{count}{bound}" for count, bound in zip(point.bucket_counts, bounds))
                         assert len(point.bucket_counts) == len(point.explicit_bounds) + 1
                         assert sum(point.bucket_counts) == point.count
                     yield {
                         "service": service, "name": metric.name, "kind": kind, "unit": metric.unit, "value": str(value),
-                        "attributes": attributes(point.attributes),
+                        "attributes": attributes(point.attributes), "start": str(point.start_time_unix_nano),
+                        "buckets": buckets,
                     }
 
 

@@ -13,6 +13,10 @@ import Testing
       ("Authorization: Token abc was refused", "Authorization: Token ••• was refused"),
       ("Authorization: Bearer abc.def.ghi", "Authorization: Bearer •••"), ("authorization=abc", "authorization=•••"),
       (#""Authorization": "Basic dXNlcjpwdw==""#, #""Authorization": "Basic •••""#),
+      ("Set-Cookie: a=b; c=d\nSo", "Set-Cookie: •••\nSo"),
+      ("Authorization: Negotiate abcdef==", "Authorization: Negotiate •••"),
+      ("passphrase=x", "passphrase=•••"), ("access_key: x", "access_key: •••"), ("private-key=x", "private-key=•••"),
+      ("signature=x", "signature=•••"), ("credential=x", "credential=•••"), ("ASIAIOSFODNN7EXAMPLE", "•••"),
       ("key AKIAIOSFODNN7EXAMPLE.", "key •••."), ("got eyJhbGciOiJIUzI1NiJ9.e30.abc", "got •••"),
       ("the token expired", "the token expired"), ("codec h264 of a-b-c is unknown", "codec h264 of a-b-c is unknown"),
     ]) func masks(text: String, shown: String)

@@ -75,5 +75,7 @@ import Testing
     let name = StorageURL.fileName(ofSource: "https://a/" + String(repeating: "é", count: 200) + ".mp4")
     #expect(name.utf8.count <= 255)
     #expect(name.hasSuffix("é.mp4"))
+    let ending = StorageURL.fileName(ofSource: "https://a/x." + String(repeating: "y", count: 300))
+    #expect(ending.hasPrefix("x.") && ending.utf8.count <= 255)
   }
 }

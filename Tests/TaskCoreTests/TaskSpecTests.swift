@@ -29,6 +29,11 @@ struct TaskSpecTests {
 
   @Test("validation names the field that is wrong")
   func namesTheFieldThatIsWrong() {
+    for url in ["s3://films/a", "storage://default/a", "tus+https://a/b"] {
+      #expect(field { $0.notify = url } == "notify")
+    }
+    #expect(field { $0.after = (1...101).map { UniqueID(high: 3, low: $0) } } == "after")
+    #expect(field { $0.headers = (1...33).map { HeaderField(name: "X-\($0)", value: "v") } } == "headers")
     #expect(field { $0.kind = TaskKind(rawValue: "a b") } == "kind")
     #expect(field { $0.source = "ftp://a/b" } == "source")
     #expect(field { $0.source = "storage://default/a" } == "source")
@@ -155,7 +160,8 @@ struct TaskSpecTests {
       "Authorization", "COOKIE", "Proxy-Authorization", "Set-Cookie", "X-Api-Key", "X-AuthToken", "MySecret1", "Range",
       "Host", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Accept-Encoding",
       "Content-Length", "Transfer-Encoding", "TE", "Trailer", "Connection", "Keep-Alive", "Proxy-Connection", "Upgrade",
-      "Expect", "a b", "",
+      "Expect", "a b", "", "Host:", "X:a", "Xé", "X-ApiKey", "X-Password", "X-Passwd", "X-Signature", "X-Credential",
+      "X-Authentication", "X-Auth", "X-JWT",
     ])
   func refusesHeaders(name: String) {
     #expect(field { $0.headers = [HeaderField(name: name, value: "v")] } == "headers")

@@ -29,6 +29,9 @@ import Testing
       "00-4bf92f3577b34da6a3ce929d0e0e4736-+0f067aa0ba902b7-01",
       "0x-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
       "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0g",
+      "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-\0",
+      "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-a b",
+      "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-" + String(repeating: "a", count: 201),
       "00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01",
     ]) func invalid(_ text: String)
   { #expect(TraceContext(traceparent: text) == nil) }

@@ -47,6 +47,28 @@ import Testing
     }
   }
 
+  @Test("operations that have ended are kept for 30 days, and the marks of dead letters for 400") func oldRows()
+    async throws
+  {
+    try await withPostgresStore { _, pool in
+      _ = try await pool.withConnection {
+        try await $0.script(
+          """
+          \(Self.dropped)
+          insert into operation (id, action, ids, state, finished_at, looked_at)
+          select gen_random_uuid(), 'pause', '{}'::uuid[], 'done', now() - make_interval(days => n), n
+            from unnest(array[29, 31]) n;
+          insert into dead_letter_mark (partition, record_offset, record_at, mark, at)
+          select 0, n, now(), 'dropped', now() - make_interval(days => n) from unnest(array[399, 401]) n;
+          select tend_inbox()
+          """)
+      }
+      let kept = try await pool.query(
+        "select looked_at::bigint from operation union all select record_offset from dead_letter_mark order by 1")
+      #expect(try kept.map { try $0.int64(0) } == [29, 399])
+    }
+  }
+
   @Test("tables of another schema are not taken for those that are missing") func otherSchema() async throws {
     try await withPostgresStore { store, pool in
       let before = try await Self.partitions(pool)

@@ -1,4 +1,5 @@
 import ReelhaulPostgres
+import ReelhaulSystem
 import TaskCore
 import TaskStore
 import TestKit
@@ -204,6 +205,46 @@ import Testing
     }
   }
 
+  @Test("a task starts although the two that it comes after end at the same time") func lastOnesEnd() async throws {
+    try await withPostgresStore { store, pool in
+      let (a, b) = (TaskSpec.noop(), TaskSpec.noop())
+      for spec in [a, b] { _ = try await Self.runs(spec, store) }
+      let dependent = TaskSpec.noop(after: [a.id, b.id])
+      _ = try await store.apply([.submit(dependent)])
+      var settled: Task<[Bool], any Error>?
+      try await pool.holding(Self.success(of: a)) { _ in
+        settled = Task { try await store.settle([Settlement(taskID: b.id, epoch: 1, outcome: .success)]) }
+        try await eventually("it waits", within: .seconds(30)) { try await pool.hasWaiter() }
+      }
+      #expect(try await settled?.value == [true])
+      #expect(try await store.task(dependent.id)?.state == .queued)
+    }
+  }
+
+  @Test("a task starts although the one that it comes after ends while it is submitted") func endsMeanwhile()
+    async throws
+  {
+    try await withPostgresStore { store, pool in
+      let (a, isDone) = (TaskSpec.noop(), Lock(false))
+      _ = try await Self.runs(a, store)
+      let dependent = TaskSpec.noop(after: [a.id])
+      var applied: Task<[CommandOutcome], any Error>?
+      try await pool.holding(Self.success(of: a)) { _ in
+        applied = Task {
+          defer { isDone.withLock { $0 = true } }
+          return try await store.apply([.submit(dependent)])
+        }
+        try await eventually("it waits, or need not", within: .seconds(30)) {
+          if isDone.withLock({ $0 }) { return true }
+          return try await pool.hasWaiter()
+        }
+      }
+      let outcomes = try await applied?.value
+      #expect(outcomes == [CommandOutcome.applied])
+      #expect(try await store.task(dependent.id)?.state == .queued)
+    }
+  }
+
   @Test("two batches without dependencies go side by side")
   func batchesShare() async throws {
     try await withPostgresStore { _, pool in
@@ -212,6 +253,15 @@ import Testing
         #expect(!isHeldUp)
       }
     }
+  }
+
+  /// The statement that ends the first run of a task with success.
+  private static func success(of spec: TaskSpec) -> String {
+    """
+    select settle(array['\(spec.id)']::uuid[], array[1], array['succeeded'], array[null]::bigint[],
+                  array[null]::bytea[], array[1]::bigint[], array[null]::json[], array[null]::text[],
+                  array[null]::text[], array[null]::text[], array[null]::int[])
+    """
   }
 
   /// Registers a worker that runs the task `spec`.
@@ -224,6 +274,12 @@ import Testing
 }
 
 extension PostgresPool {
+  /// Whether a session waits for a lock.
+  fileprivate func hasWaiter() async throws -> Bool {
+    try await !query("select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+      .isEmpty
+  }
+
   /// Runs `body` while a transaction that has run `held` is open, and then commits it. `waits` returns whether a
   /// statement of another session would wait for one of its locks.
   fileprivate func holding(

@@ -78,30 +78,56 @@ import Testing
     #expect(lines.isEmpty)
   }
 
-  @Test(
-    "closing ends although nobody reads the pipe, and what waits is written once somebody does",
-    arguments: [true, false])
-  func nobodyReads(isBlocking: Bool) throws {
+  /// A pipe that takes nothing more, and how many bytes it has.
+  private func fullPipe(isBlocking: Bool) throws -> (input: Int32, output: Int32, filled: Int) {
     var ends: [Int32] = [-1, -1]
     try #require(pipe(&ends) == 0)
-    defer { for end in ends { Glibc.close(end) } }
     let flags = fcntl(ends[1], F_GETFL)
     _ = fcntl(ends[1], F_SETFL, flags | O_NONBLOCK)
     var filled = 0
     let spaces = [UInt8](repeating: UInt8(ascii: " "), count: 4096)
     while case let count = write(ends[1], spaces, spaces.count), count > 0 { filled += count }
     if isBlocking { _ = fcntl(ends[1], F_SETFL, flags) }
+    return (ends[0], ends[1], filled)
+  }
 
-    let logger = Logger(format: .json, descriptor: ends[1])
-    logger.info("the last words")
-    logger.close()
+  /// What comes from a pipe until `isEnough`.
+  private func arrivals(at input: Int32, until isEnough: ([UInt8]) -> Bool) -> [UInt8] {
     var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
-    var arrival = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-    while bytes.count <= filled || bytes.last != UInt8(ascii: "\n"), poll(&arrival, 1, 10_000) > 0 {
-      let count = read(ends[0], &buffer, buffer.count)
+    var arrival = pollfd(fd: input, events: Int16(POLLIN), revents: 0)
+    while !isEnough(bytes), poll(&arrival, 1, 10_000) > 0 {
+      let count = read(input, &buffer, buffer.count)
       guard count > 0 else { break }
       bytes += buffer[..<count]
     }
+    return bytes
+  }
+
+  @Test(
+    "closing ends although nobody reads the pipe, and what waits is written once somebody does",
+    arguments: [true, false])
+  func nobodyReads(isBlocking: Bool) throws {
+    let (input, output, filled) = try fullPipe(isBlocking: isBlocking)
+    defer { for end in [input, output] { Glibc.close(end) } }
+    let logger = Logger(format: .json, descriptor: output)
+    logger.info("the last words")
+    logger.close()
+    let bytes = arrivals(at: input) { $0.count > filled && $0.last == UInt8(ascii: "\n") }
     #expect(String(decoding: bytes[filled...], as: UTF8.self).contains("the last words"))
+  }
+
+  @Test("lines that nobody reads take a bounded memory: what is too much is dropped, and counted")
+  func dropped() throws {
+    let (input, output, filled) = try fullPipe(isBlocking: true)
+    defer { for end in [input, output] { Glibc.close(end) } }
+    let logger = Logger(format: .json, descriptor: output)
+    for _ in 0..<3 * Logger.capacity { logger.info("a line") }
+    let bytes = arrivals(at: input) {
+      $0.last == UInt8(ascii: "\n") && String(decoding: $0.suffix(200), as: UTF8.self).contains("log lines dropped")
+    }
+    logger.close()
+    let lines = String(decoding: bytes.dropFirst(filled), as: UTF8.self).split(separator: "\n")
+    let counts = lines.compactMap { $0.firstMatch(of: #/log lines dropped","count":(\d+)/#).flatMap { Int($0.1) } }
+    #expect(counts.reduce(0, +) > 0 && lines.count <= 2 * Logger.capacity + 2, "\(lines.count) lines, \(counts)")
   }
 }

@@ -1,3 +1,4 @@
+import MemoryTaskStore
 import TaskCore
 import TaskStore
 import TestKit
@@ -37,6 +38,28 @@ import WorkerCore
         .submit(spec), .control(.init(id: .random(), taskID: spec.id, action: .cancel)),
         .control(.init(id: .random(), taskID: spec.id, action: .remove(files: true))),
       ])
+    }
+  }
+
+  @Test("a clean-up that fails waits for longer each time, up to an hour", arguments: [(1, 30), (70, 3600)])
+  func waits(attempt: Int, seconds: Int) async throws {
+    let bench = try WorkerBench()
+    bench.handler.refuseToCleanUp()
+    try await leave(at: ["storage://default/a"], bench)
+    // Another worker has tried before.
+    let store = bench.store.inner
+    let other = try await store.register(
+      WorkerRegistration(
+        boot: .random(), host: "test", pid: 1, leaseSeconds: 3600, kinds: [.download],
+        volumes: ["default": .random()]))
+    for _ in 1..<attempt {
+      let cleanup = try #require(try await store.claimCleanups(other, limit: 1, except: []).first)
+      try await store.postponeCleanup(cleanup.id, after: .zero, error: "no")
+    }
+    try await bench.run {
+      try await eventually("it has failed") { !bench.store.cleanupDelays.isEmpty }
+      #expect(bench.handler.cleanups.map(\.attempt) == [attempt])
+      #expect(bench.store.cleanupDelays == [.seconds(seconds)])
     }
   }
 

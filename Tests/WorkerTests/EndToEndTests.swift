@@ -155,6 +155,10 @@ import WorkerCore
           try await eventually("it is done") { try await fleet.store.task(spec.id)?.state == .succeeded }
           #expect(try await fleet.store.task(spec.id)?.attempt == 1)
         }
+        guard !refuses else { return }
+        try await eventually("the limit ends some time after the line", within: .seconds(60)) {
+          try await fleet.store.limits().first { $0.isOf(.host, "127.0.0.1") }?.learned == nil
+        }
       }
     }
   }

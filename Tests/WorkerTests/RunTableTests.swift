@@ -248,6 +248,17 @@ import TransferEngine
     #expect((table.free, table.running) == (1, 0), "its handler still holds its slot")
   }
 
+  @Test("a run that takes longer than its kind allows is stopped once, whatever it does")
+  mutating func takesTooLong() {
+    let run = table.begin(
+      claim(1), under: first, meter: ProgressMeter(bytesDone: 0, bytesTotal: nil, now: at(0)), deadline: at(5000))
+    table.observe(run, bytesDone: 1, bytesTotal: nil, pulses: 1, now: at(4999))
+    #expect(table.look(now: at(4999)) == [])
+    #expect(table.look(now: at(5000)) == [.stop(run, .timedOut)])
+    #expect(table.look(now: at(6000)) == [])
+    #expect(table.stopReason(of: run) == .timedOut)
+  }
+
   @Test("the task of a run that does not stop for a pause is handed back for the pause")
   mutating func doesNotPause() {
     let run = begin(claim(1))

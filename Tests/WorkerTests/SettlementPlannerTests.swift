@@ -113,13 +113,15 @@ import WorkerCore
     #expect(delay >= .seconds(least) && delay <= .seconds(2 * least))
   }
 
-  @Test("a stall is a failed attempt")
-  func aStallIsAFailedAttempt() {
-    guard case .failed(let failure, .some) = settle(.stopped, stop: .stalled) else {
+  @Test(
+    "a stall, or more time than allowed, is a failed attempt",
+    arguments: [(.stalled, .stalled), (.timedOut, .runTimedOut)] as [(StopReason, TaskFailure.Code)])
+  func aStallIsAFailedAttempt(stop: StopReason, code: TaskFailure.Code) {
+    guard case .failed(let failure, .some) = settle(.stopped, stop: stop) else {
       Issue.record("not counted")
       return
     }
-    #expect(failure.code == .stalled)
+    #expect(failure.code == code)
   }
 
   @Test("the back-off is random up to a limit of five minutes", arguments: 1...20) func fullJitterUpToFiveMinutes(

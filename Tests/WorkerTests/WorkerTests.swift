@@ -236,6 +236,12 @@ import WorkerCore
       let other = noop()
       bench.submit([other])
       try await eventually("a task that needs no storage runs") { try await bench.state(other.id) == .succeeded }
+      #expect(!bench.storage.answers("default"))
+      try await eventually("the storage is known to answer again", within: .seconds(60)) {
+        // Lets the check go on that waits for the pipe.
+        close(open(marker, O_WRONLY | O_NONBLOCK))
+        return bench.storage.answers("default")
+      }
     }
     #expect(code == 0)
     for spec in specs { bench.handler.end(spec.id, with: .stopped) }
@@ -313,6 +319,22 @@ import WorkerCore
         guard let document = try await bench.store.task(spec.id) else { return false }
         return document.error == full && document.state == .queued && document.attempt == 0 && document.runAt != nil
       }
+    }
+  }
+
+  @Test("a task whose end the store refuses is handed back, and does not stay with its worker")
+  func refusedEnd() async throws {
+    let bench = try WorkerBench()
+    bench.store.refuseSuccess()
+    let spec = download()
+    bench.handler.end(spec.id, with: .succeeded(sha256: nil, bytes: 0, output: nil))
+    try await bench.run {
+      bench.submit([spec])
+      try await eventually("it waits, and says why", within: .seconds(60)) {
+        let task = try await bench.store.task(spec.id)
+        return task?.state == .queued && task?.error?.code == .settlementRefused && task?.attempt == 0
+      }
+      try await eventually("nothing runs") { await bench.worker.running == 0 }
     }
   }
 

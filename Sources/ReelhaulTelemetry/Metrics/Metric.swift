@@ -141,13 +141,14 @@ package final class DurationHistogram: Metric {
   }
 
   package func write(to text: inout MetricsSnapshot) {
+    // Names come before what is counted for them, and so they are read last.
+    let counted = (0..<space.count).map { index in (0...bounds.count).map { cells[index * (bounds.count + 2) + $0] } }
     text.add(
       family,
-      space.all.enumerated().compactMap { index, labels -> MetricsSnapshot.Sample? in
-        let start = index * (bounds.count + 2)
-        let counts = (0...bounds.count).map { cells[start + $0] }
+      zip(space.all, counted).enumerated().compactMap { index, cell -> MetricsSnapshot.Sample? in
+        let (labels, counts) = cell
         guard labels.isEmpty || counts.contains(where: { $0 > 0 }) else { return nil }
-        let sum = cells.double(at: start + bounds.count + 1) / 1e9
+        let sum = cells.double(at: index * (bounds.count + 2) + bounds.count + 1) / 1e9
         return .init(labels: labels, value: .histogram(counts: counts, bounds: buckets, sum: sum))
       })
   }

@@ -17,6 +17,8 @@ package enum SecretMask {
     text.replace(#/(?i)\b(?<scheme>bearer|basic|digest|negotiate)\s+[A-Za-z0-9._~+\/=\-]{6,}/#) {
       "\($0.scheme) \(mark)"
     }
+    // Cookie: name=value; name=value
+    text.replace(#/(?i)\b(?<name>cookie\s*:\s*)[^"'\r\n]+/#) { "\($0.name)\(mark)" }
     // password=value, "secret": "some words", api_key: value, Authorization: Token value
     text.replace(
       #/(?i)(?<name>(?:password|passwd|passphrase|secret|token|api[_\-]?key|access[_\-]?key|private[_\-]?key|signature|credential|cookie|authorization)[\w\-]{0,40}["']?\s*[=:]\s*)(?<scheme>(?:token|apikey|key)\s+)?(?:(?<double>")(?!bearer |basic |digest |negotiate )[^"\r\n]+|(?<single>')(?!bearer |basic |digest |negotiate )[^'\r\n]+|(?!bearer |basic |digest |negotiate )[^\s"',;&]+)/#

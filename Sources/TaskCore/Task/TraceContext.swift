@@ -21,8 +21,11 @@ public struct TraceContext: Hashable, Sendable {
     self.state = state
   }
 
-  /// Reads a `traceparent` of any version; nil if it is not valid. A `tracestate` that may not be passed on is dropped.
+  /// Reads a `traceparent` of any version; nil if it is not valid: a later version may say more, in visible ASCII. A
+  /// `tracestate` that may not be passed on is dropped.
   public init?(traceparent text: String, tracestate: String? = nil) {
+    // PostgreSQL keeps a NUL in a document, and then refuses to read any of it.
+    guard text.utf8.count <= 256, text.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else { return nil }
     let parts = Array(text.utf8).split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
     guard parts.count >= 4, parts[0].count == 2, parts[1].count == 32, parts[2].count == 16, parts[3].count == 2,
       let version = Self.number(parts[0]), version != 0xFF, version > 0 || parts.count == 4,

@@ -11,18 +11,23 @@ package enum AWSCredentials {
   package static func standard(environment: [String: String]) throws(UnusableFile) -> S3Credential? {
     func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     let (id, secret) = (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"))
-    let profile = try profile(environment, hasKeys: id != nil)
+    let sections = try sections(environment, hasKeys: id != nil)
+    let profile = sections.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
     guard (id == nil) == (secret == nil) else {
       throw UnusableFile(description: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set together")
     }
     let keys: (id: String, secret: String, token: String?)
     if let id, let secret {
       keys = (id, secret, variable("AWS_SESSION_TOKEN"))
-    } else if let id = profile["aws_access_key_id"], let secret = profile["aws_secret_access_key"] {
-      keys = (id, secret, profile["aws_session_token"])
     } else {
-      try refuse(profile)
-      return nil
+      let held = sections.first { $0["aws_access_key_id"] != nil || $0["aws_secret_access_key"] != nil }
+      try refuse(profile, hasKeys: held != nil)
+      guard let held else { return nil }
+      guard let id = held["aws_access_key_id"], let secret = held["aws_secret_access_key"] else {
+        throw UnusableFile(
+          description: "the profile in AWS's files has only one of aws_access_key_id and aws_secret_access_key")
+      }
+      keys = (id, secret, held["aws_session_token"])
     }
     let region =
       variable("AWS_REGION") ?? variable("AWS_DEFAULT_REGION") ?? profile["region"] ?? S3Credential.standardRegion
@@ -37,11 +42,11 @@ package enum AWSCredentials {
     return credential
   }
 
-  /// The members of the profile in both files; those of the file of keys win. A file that is none, or that this worker may
+  /// The members of the profile in each of the files, that of keys first. A file that is none, or that this worker may
   /// not read, is left out where the keys are known (`hasKeys`) and nobody names a profile.
-  private static func profile(
+  private static func sections(
     _ environment: [String: String], hasKeys: Bool
-  ) throws(UnusableFile) -> [String: String] {
+  ) throws(UnusableFile) -> [[String: String]] {
     let named = environment["AWS_PROFILE"].flatMap { $0.isEmpty ? nil : $0 }
     let name = named ?? "default"
     let home = environment["HOME"] ?? ""
@@ -53,7 +58,7 @@ package enum AWSCredentials {
     if let named, found.isEmpty {
       throw UnusableFile(description: "AWS_PROFILE is \"\(named)\", but AWS's files have no such profile")
     }
-    return found.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
+    return found
   }
 
   /// Nothing of a file that does not exist.
@@ -69,13 +74,11 @@ package enum AWSCredentials {
     }
   }
 
-  /// A profile that gets its keys in a way that is not read here must not look like none.
-  private static func refuse(_ profile: [String: String]) throws(UnusableFile) {
-    guard (profile["aws_access_key_id"] == nil) == (profile["aws_secret_access_key"] == nil) else {
-      throw UnusableFile(
-        description: "the profile in AWS's files has only one of aws_access_key_id and aws_secret_access_key")
-    }
-    let others = ["credential_process", "role_arn", "sso_session", "sso_start_url", "web_identity_token_file"]
+  /// A profile that gets its keys in a way that is not read here must not look like none, nor act as another user than with
+  /// AWS's own clients, for which most of these ways come before keys.
+  private static func refuse(_ profile: [String: String], hasKeys: Bool) throws(UnusableFile) {
+    let others =
+      ["role_arn", "sso_session", "sso_start_url", "web_identity_token_file"] + (hasKeys ? [] : ["credential_process"])
     guard let other = others.first(where: { profile[$0] != nil }) else { return }
     throw UnusableFile(
       description: "the profile in AWS's files has \(other), which is not read here: name a credential with a command")

@@ -47,11 +47,8 @@ final class S3Client: Sendable {
     /// The server may work for minutes before it answers.
     var isSlow = false
 
-    /// Whether it changes what others may have. A run that has lost its task gives up an upload that it has just begun:
-    /// nobody else knows of it.
-    fileprivate var isChange: Bool {
-      ![.get, .head].contains(method) && !(method == .delete && query.items.contains { $0.name == "uploadId" })
-    }
+    fileprivate var isChange: Bool { ![.get, .head].contains(method) }
+    fileprivate var isAbort: Bool { method == .delete && query.items.contains { $0.name == "uploadId" } }
   }
 
   /// The answer, if it is a success. Throws ``S3Error`` for any other, and ``TaskFailure`` if there was none.
@@ -234,7 +231,9 @@ final class S3Client: Sendable {
     request.keepsPath = true
     request.isSentOnce = call.isSentOnce
     request.body = call.body?()
-    if call.isChange { request.mayBegin = mayChange }
+    // What the run of another owner goes on with is not changed. What a run gives up that has lost its task already is an
+    // upload that it has just begun, and nobody else knows of.
+    if call.isChange, !call.isAbort || mayChange?() != false { request.mayBegin = mayChange }
 
     let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
     let unsigned = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)

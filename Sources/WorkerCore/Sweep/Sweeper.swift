@@ -18,7 +18,7 @@ package actor Sweeper {
   private var isBehind = false
   private var outage = Outage()
   /// Soon after the start: a database that was restored has lanes that only this puts right.
-  private var tidiesAt = BootInstant.now + .seconds(60) * Double.random(in: 0...1)
+  private var tidiesAt: BootInstant
 
   /// If a sweep of the store wakes so many tasks, more may be due: it takes 5,000 at most.
   private static let many = 1_000
@@ -31,14 +31,16 @@ package actor Sweeper {
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-  /// All together sweep as often as two workers with pauses of a random half to one and a half `interval`.
+  /// All together sweep as often as two workers with pauses of a random half to one and a half `interval`. The store is
+  /// tidied for the first time within `tidiesWithin`.
   package init(
-    loop: EventLoop, store: any HousekeepingStore, interval: Duration, log: Logger,
-    onReady: @escaping @Sendable () async -> Void
+    loop: EventLoop, store: any HousekeepingStore, interval: Duration, tidiesWithin: Duration = .seconds(60),
+    log: Logger, onReady: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
     self.store = store
     self.interval = interval
+    tidiesAt = .now + tidiesWithin * Double.random(in: 0...1)
     self.log = log
     self.onReady = onReady
   }

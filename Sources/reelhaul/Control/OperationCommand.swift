@@ -34,7 +34,10 @@ struct OperationCommand {
     do {
       try await Fleet.reachKafka(context.arguments)
       let ended = try await Fleet.withStoreToChange(context) { store in
-        try await carryOut(try await store.createOperation(operation), store, client)
+        // Whether it exists must be known: others may carry it out already.
+        var questions = PatientQuestions()
+        let created = try await questions.ask(context.note) { try await store.createOperation(operation) }
+        return try await carryOut(created, store, client)
       }
       await client.close()
       return try report(ended)

@@ -31,9 +31,10 @@ enum Fleet {
     FleetSettings.unconfigured(message, option, hints: UnknownSettings.sentences(arguments.settings))
   }
 
-  /// Throws if Kafka cannot be reached. For commands that otherwise wait as long as a broker's fail-over takes.
+  /// Throws if Kafka cannot be reached, or has no topic for commands. For commands that otherwise wait as long as a broker's fail-over takes.
   static func reachKafka(_ arguments: Arguments) async throws {
-    _ = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(5)) { try await $0.metadata() }
+    try checkTopic(
+      in: try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(5)) { try await $0.metadata() }, arguments)
   }
 
   /// `kafkaPatience`: how long a command waits for its acknowledgement, in milliseconds.
@@ -75,10 +76,15 @@ enum Fleet {
   /// Whether the cluster answers. A missing topic looks like a missing broker, because both only cause waiting: this
   /// throws if the cluster has no topic for commands.
   private static func hasTopic(_ arguments: Arguments) async throws -> Bool {
-    let topic = try FleetSettings.topics(arguments).commands
     let cluster = try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(2)) { try? await $0.metadata() }
     guard let cluster else { return false }
-    guard cluster.topics[topic] == nil, !cluster.unsure.contains(topic) else { return true }
+    try checkTopic(in: cluster, arguments)
+    return true
+  }
+
+  private static func checkTopic(in cluster: ClusterMetadata, _ arguments: Arguments) throws {
+    let topic = try FleetSettings.topics(arguments).commands
+    guard cluster.topics[topic] == nil, !cluster.unsure.contains(topic) else { return }
     throw CommandFailure(
       .unreachable, "Kafka has no topic \(topic), or this user may not see it",
       hint: "Create it with 'reelhaul migrate', grant a right to it, or correct \(OptionSpec.topicPrefix.setting).")

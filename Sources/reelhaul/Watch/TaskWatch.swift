@@ -88,7 +88,7 @@ struct TaskWatch {
     var (display, source, questions, isLimitTold) = (makeDisplay(), source, PatientQuestions(), false)
     while true {
       // Ended tasks stay on a terminal. Elsewhere they are shown once, also new ones that end between two looks.
-      let isInteractive = context.terminal.isInteractive
+      let isInteractive = context.terminal.isInteractive && !context.wantsJSON
       let ended =
         isInteractive || list.group != .unfinished
         ? [] : try await questions.ask({ display.say($0) }, { try await source.newlyEnded() })

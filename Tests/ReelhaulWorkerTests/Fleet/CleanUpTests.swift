@@ -68,6 +68,26 @@ import WorkerCore
     }
   }
 
+  @Test("remove with files deletes what a run has published at the task's destination", .timeLimit(.minutes(5)))
+  func publishedFile() async throws {
+    try await HandlerFleet.run { fleet in
+      let handler = Scripted<String>(body: { context in
+        let file = try await context.scratch() + "/film"
+        try TextFile.write("film", to: file)
+        return try await context.transfer.publish(file, to: context.task.destination ?? "").location
+      })
+      try await fleet.withWorker(handler) { _ in
+        let task = try await fleet.submit("scripted") { $0.destination = "storage://default/film.mp4" }
+        try await fleet.tests.wait(for: task, .succeeded)
+        #expect(access(fleet.tests.path("/film.mp4"), F_OK) == 0)
+        try await fleet.control(.remove(files: true), task)
+        try await fleet.tests.eventually("its file is gone", within: .seconds(60)) {
+          access(fleet.tests.path("/film.mp4"), F_OK) != 0
+        }
+      }
+    }
+  }
+
   @Test(
     "a clean-up that hangs is given up in time, holds up none of another storage, and not the end of the worker",
     .timeLimit(.minutes(5)))

@@ -211,6 +211,57 @@ import WorkerCore
     }
   }
 
+  @Test("an attempt that takes longer than its kind allows is stopped, and has failed", .timeLimit(.minutes(5)))
+  func timeout() async throws {
+    try await HandlerFleet.run { fleet in
+      let reason = Lock<TaskStopReason?>(nil)
+      let handler = Self.scripted(TaskPolicy(maxAttempts: 1, timeout: .seconds(1))) { context -> Int in
+        while !Task.isCancelled {
+          context.heartbeat()
+          try? await Task.sleep(for: .milliseconds(20))
+        }
+        reason.withLock { $0 = context.stopReason }
+        throw CancellationError()
+      }
+      try await fleet.withWorker(handler) { _ in
+        let task = try await fleet.submit("scripted")
+        let document = try await fleet.tests.wait(for: task, .failed, within: .seconds(60))
+        #expect(document.error?.code == .runTimedOut && document.attempt == 1)
+      }
+      #expect(reason.withLock { $0 } == .timedOut)
+    }
+  }
+
+  @Test(
+    "a heartbeat, a report and a checkpoint each show that a run is alive, without any progress",
+    .timeLimit(.minutes(5)))
+  func signsOfLife() async throws {
+    try await HandlerFleet.run { fleet in
+      let handler = Self.scripted { context -> Int in
+        let (sign, start) = (context.labels["sign"] ?? "", ContinuousClock.now)
+        while ContinuousClock.now - start < .seconds(5) {
+          switch sign {
+          case "heartbeat": context.heartbeat()
+          case "report": context.report(done: 1)
+          default: try await context.checkpoint(.init(text: "alive"))
+          }
+          try await Task.sleep(for: .milliseconds(200))
+        }
+        return 1
+      }
+      try await fleet.withWorker(handler, adjust: { $0.settings.watchdog = Watchdog(patience: .seconds(3)) }) { _ in
+        var tasks: [String: UniqueID] = [:]
+        for sign in ["heartbeat", "report", "checkpoint"] {
+          tasks[sign] = try await fleet.submit("scripted") { $0.labels["sign"] = sign }
+        }
+        for (sign, task) in tasks {
+          let document = try await fleet.tests.wait(for: task, "an end") { $0.state.isFinal || $0.error != nil }
+          #expect(document.state == .succeeded && document.attempt == 1, "\(sign)")
+        }
+      }
+    }
+  }
+
   // MARK: Sizes
 
   @Test(

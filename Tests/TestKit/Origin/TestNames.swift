@@ -10,15 +10,18 @@ package enum TestNames {
   private static let names = Lock<[String: (answer: Answer, lookups: Int)]>([:])
   private static let isInstalled: Void = rh_set_resolver { name, addresses, capacity in
     guard let name, let addresses else { return 0 }
-    let found = TestNames.names.withLock { names -> [String]? in
+    let entry = TestNames.names.withLock { names -> (answer: Answer, lookups: Int)? in
       // A name is the same with and without the final dot.
       var key = String(cString: name)
       if key.hasSuffix(".") { key.removeLast() }
       guard let entry = names[key] else { return nil }
       names[key]?.lookups += 1
-      return entry.answer(entry.lookups)
+      return entry
     }
-    guard let text = found?.joined(separator: " "), text.utf8.count < capacity else { return 0 }
+    // Others are looked up while this answer takes its time.
+    guard let entry else { return 0 }
+    let text = entry.answer(entry.lookups).joined(separator: " ")
+    guard text.utf8.count < capacity else { return 0 }
     strcpy(addresses, text)
     return 1
   }

@@ -16,6 +16,10 @@ package enum OTLPReference {
     package var error = ""
     package var unit = ""
     package var value = ""
+    /// When counting began.
+    package var start = ""
+    /// How many there were up to each bound, and above the last.
+    package var buckets = ""
     package var attributes: [String: String] = [:]
   }
 
@@ -56,6 +60,8 @@ package enum OTLPReference {
           case "error": item.error = try reader.string()
           case "unit": item.unit = try reader.string()
           case "value": item.value = try reader.string()
+          case "start": item.start = try reader.string()
+          case "buckets": item.buckets = try reader.string()
           case "attributes":
             try reader.object { reader, name throws(DecodingFailure) in
               item.attributes[name.text] = try reader.string()

@@ -70,6 +70,14 @@ import Testing
     #expect(found?.endpoint == "https://s3.example")
   }
 
+  @Test("id, secret and token come from one place") func onePlace() throws {
+    let home = try Home(
+      credentials: Self.keys, config: Self.config.replacing("output = json", with: "aws_session_token = T"))
+    #expect(try #require(try AWSCredentials.standard(environment: home.environment())).sessionToken == nil)
+    let variables = ["AWS_ACCESS_KEY_ID": "E1", "AWS_SECRET_ACCESS_KEY": "E2", "AWS_PROFILE": "other profile"]
+    #expect(try #require(try AWSCredentials.standard(environment: home.environment(variables))).sessionToken == nil)
+  }
+
   @Test("without keys there is no credential")
   func nothing() throws {
     let home = try Home()
@@ -83,7 +91,8 @@ import Testing
       (["AWS_ACCESS_KEY_ID": "hidden"], "must be set together"),
       (["AWS_SECRET_ACCESS_KEY": "hidden"], "must be set together"),
       (["AWS_PROFILE": "missing"], "no such profile"), (["AWS_PROFILE": "half"], "only one of"),
-      (["AWS_PROFILE": "sso"], "sso_session"), (["AWS_PROFILE": "bad"], "cannot be sent"),
+      (["AWS_PROFILE": "sso"], "sso_session"), (["AWS_PROFILE": "role"], "role_arn"),
+      (["AWS_PROFILE": "bad"], "cannot be sent"),
       (["AWS_PROFILE": "good", "AWS_REGION": "evil.test/"], "not the name of a region"),
       (["AWS_PROFILE": "good", "AWS_ENDPOINT_URL": "store"], "not an http or https URL"),
       (["AWS_PROFILE": "good", "AWS_ENDPOINT_URL": "http://store"], "without TLS"),
@@ -96,6 +105,9 @@ import Testing
         [bad]
         aws_access_key_id = hid/den
         aws_secret_access_key = hidden
+        [role]
+        aws_access_key_id = hidden
+        aws_secret_access_key = hidden
         [good]
         aws_access_key_id = hidden
         aws_secret_access_key = hidden
@@ -103,6 +115,9 @@ import Testing
       config: """
         [profile sso]
         sso_session = x
+        [profile role]
+        role_arn = arn:aws:iam::1:role/x
+        source_profile = role
         """)
     let error = #expect(throws: UnusableFile.self) {
       try AWSCredentials.standard(environment: home.environment(variables))

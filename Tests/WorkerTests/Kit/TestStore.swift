@@ -28,6 +28,10 @@ final class TestStore: TaskStore {
     var mostCleanupClaims = 0
     var finishedCleanups: [Int64] = []
     var postponedCleanups: [Int64] = []
+    var cleanupDelays: [Duration] = []
+    var refusesSuccess = false
+    var tidies = 0
+    var hookMoves = 0
     var hookFailures = 0
     var relayThreads: Set<String> = []
     var onCheckpoint: (@Sendable () -> Void)?
@@ -64,13 +68,22 @@ final class TestStore: TaskStore {
 
   var sweeps: Int { faults.withLock { $0.sweeps } }
 
-  /// Clean-ups that a worker has done, and those that it could not do.
+  /// From now on the ends of runs that have succeeded are refused.
+  func refuseSuccess() { faults.withLock { $0.refusesSuccess = true } }
+
+  /// How often the store was tidied, and asked to go on with the changes of web hooks.
+  var tidies: Int { faults.withLock { $0.tidies } }
+  var hookMoves: Int { faults.withLock { $0.hookMoves } }
+
   /// From now on a claim of clean-ups takes so long.
   func delayCleanupClaims(by time: Duration) { faults.withLock { $0.cleanupClaimsTake = time } }
   /// How many claims of clean-ups were under way at once.
   var mostCleanupClaims: Int { faults.withLock { $0.mostCleanupClaims } }
+  /// Clean-ups that a worker has done, and those that it could not do.
   var finishedCleanups: [Int64] { faults.withLock { $0.finishedCleanups } }
   var postponedCleanups: [Int64] { faults.withLock { $0.postponedCleanups } }
+  /// How long those wait.
+  var cleanupDelays: [Duration] { faults.withLock { $0.cleanupDelays } }
 
   /// Deliveries to web hooks that could not be recorded.
   var hookFailures: Int { faults.withLock { $0.hookFailures } }
@@ -129,7 +142,10 @@ final class TestStore: TaskStore {
   func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
     try reach()
     try await inner.postponeCleanup(id, after: delay, error: error)
-    faults.withLock { $0.postponedCleanups.append(id) }
+    faults.withLock { faults in
+      faults.postponedCleanups.append(id)
+      faults.cleanupDelays.append(delay)
+    }
   }
 
   func addHooks(_ events: [HookEvent]) async throws {
@@ -256,6 +272,8 @@ final class TestStore: TaskStore {
 
   func settle(_ settlements: [Settlement]) async throws -> [Bool] {
     try reach()
+    let hasSuccess = settlements.contains { if case .succeeded = $0.outcome { true } else { false } }
+    if hasSuccess, faults.withLock({ $0.refusesSuccess }) { throw StoreError.failed("no") }
     return try await inner.settle(settlements)
   }
 
@@ -266,11 +284,13 @@ final class TestStore: TaskStore {
   }
 
   func tidy() async throws {
+    faults.withLock { $0.tidies += 1 }
     try reach()
     try await inner.tidy()
   }
 
   func goOnMovingHooks() async throws {
+    faults.withLock { $0.hookMoves += 1 }
     try reach()
     try await inner.goOnMovingHooks()
   }

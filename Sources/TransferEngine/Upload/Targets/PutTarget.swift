@@ -127,7 +127,8 @@ struct PutTarget: UploadTarget {
   ///
   /// - Parameter replaces: The entity tag of what alone may be replaced; nil if nothing may be there.
   private func request(to place: Place, _ upload: UploadOrder, replaces: String?) -> CurlRequest {
-    var more: [(name: String, value: String)] = [("Content-Type", contentType ?? "application/octet-stream")]
+    var more: [(name: String, value: String)] = []
+    if let type = contentType ?? (signsType ? nil : "application/octet-stream") { more.append(("Content-Type", type)) }
     if tellsDigest, let sha256 = upload.sha256 { more.append(("Repr-Digest", "sha-256=:\(Base64.encode(sha256)):")) }
     if upload.ifExists != .replace, method == .put, !isPresigned {
       more.append(replaces.map { ("If-Match", Self.strong($0)) } ?? ("If-None-Match", "*"))
@@ -285,10 +286,12 @@ struct PutTarget: UploadTarget {
 
   // MARK: Requests
 
-  private var isPresigned: Bool {
-    let query = url.text.split(separator: "?", maxSplits: 1).dropFirst().first?.lowercased() ?? ""
-    return ["signature=", "sig=", "x-amz-", "x-goog-"].contains { query.contains($0) }
-  }
+  private var isPresigned: Bool { ["signature=", "sig=", "x-amz-", "x-goog-"].contains { query.contains($0) } }
+
+  /// Whether the URL has a signature of the media type, also of none: that of version 2, which botocore still makes.
+  private var signsType: Bool { query.split(separator: "&").contains { $0.hasPrefix("signature=") } }
+
+  private var query: String { url.text.split(separator: "?", maxSplits: 1).dropFirst().first?.lowercased() ?? "" }
 
   private func headers(for place: Place) -> [(name: String, value: String)] {
     place.isAtOrigin ? fields.map { ($0.name, $0.value) } : []

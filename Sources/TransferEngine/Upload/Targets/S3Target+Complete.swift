@@ -95,16 +95,16 @@ extension S3Target {
   private func confirmed(
     _ call: S3Client.Call, plain: S3Client.Call?, _ whole: String?, _ upload: UploadOrder
   ) async throws -> UploadedObject {
-    let told = try await conditionally(upload, call) { call in
+    let (told, head) = try await conditionally(upload, call) { call in
       do {
-        return try await client.document(S3CompletedUpload.self, call)
+        return try await client.answer(S3CompletedUpload.self, call)
       } catch let error as S3Error where error.mayRefuseChecksum || error.code == "MalformedXML" {
         guard var plain else { throw error }
         plain.headers = call.headers.filter { ![Self.checksumField, Self.wholeChecksum.name].contains($0.name) }
-        return try await client.document(S3CompletedUpload.self, plain)
+        return try await client.answer(S3CompletedUpload.self, plain)
       }
     }
-    var object = UploadedObject(etag: told.etag)
+    var object = UploadedObject(etag: told.etag, versionID: head["x-amz-version-id"])
     if let whole, let crc = told.crc32c, told.checksumType == Self.wholeChecksum.value {
       guard crc == whole else { throw damaged }
       object.verified = .crc32c
@@ -128,7 +128,7 @@ extension S3Target {
       }
     case .forbidden where ending.confirmed != nil:
       // Who may only write gets no other word than this.
-      object = UploadedObject(etag: ending.confirmed?.etag)
+      object = UploadedObject(etag: ending.confirmed?.etag, versionID: ending.confirmed?.versionID)
     default: return nil
     }
     if ending.confirmed?.verified == .crc32c { object.verified = .crc32c }

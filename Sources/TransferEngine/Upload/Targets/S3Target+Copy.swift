@@ -31,7 +31,7 @@ extension S3Target {
         session.uploadID == nil
         ? try client.document(S3CopiedObject.self, in: answer, key).etag
         : try client.document(S3CopiedPart.self, in: answer, key).etag
-      return UploadReceipt(segment: segment.number, etag: etag)
+      return UploadReceipt(segment: segment.number, etag: etag, versionID: answer.head["x-amz-version-id"])
     } catch let error as S3Error {
       switch error.code {
       case "PreconditionFailed", "NoSuchKey", "NoSuchVersion":

@@ -177,8 +177,12 @@ struct WatchList {
     case .cancel, .remove:
       mode = .confirming(action, task.spec.id, title: task.title)
       return .none
-    default: return .send(action, task.spec.id, title: task.title)
+    case .prioritize(let priority):
+      // The next key may be typed before the task is read again.
+      if let index = tasks.firstIndex(where: { $0.spec.id == task.spec.id }) { tasks[index].spec.priority = priority }
+    default: break
     }
+    return .send(action, task.spec.id, title: task.title)
   }
 
   private mutating func move(by rows: Int) {
