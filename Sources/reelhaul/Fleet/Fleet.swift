@@ -31,7 +31,8 @@ enum Fleet {
     FleetSettings.unconfigured(message, option, hints: UnknownSettings.sentences(arguments.settings))
   }
 
-  /// Throws if Kafka cannot be reached, or has no topic for commands. For commands that otherwise wait as long as a broker's fail-over takes.
+  /// Throws if Kafka cannot be reached, or has no topic for commands. For commands that otherwise wait as long as a
+  /// broker's fail-over takes.
   static func reachKafka(_ arguments: Arguments) async throws {
     try checkTopic(
       in: try await KafkaAdmin.with(kafka(arguments), timeout: .seconds(5)) { try await $0.metadata() }, arguments)
