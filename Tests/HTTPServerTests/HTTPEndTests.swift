@@ -68,12 +68,18 @@ import Testing
     return handler
   }
 
+  /// The client of a request that has begun, and does not heed its cancellation.
+  private func stubbornRequest(_ port: Int, _ handler: Handler) async throws -> RawClient {
+    let client = try RawClient(port: port)
+    client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
+    try await eventually("the request has begun") { handler.begun.withLock { $0 } }
+    return client
+  }
+
   @Test("the server ends after the last of its requests, also of one that does not heed its cancellation")
   func stubborn() async throws {
     let handler = try await serve { port, handler in
-      let client = try RawClient(port: port)
-      client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
-      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
+      _ = try await stubbornRequest(port, handler)
     }
     #expect(handler.ended.withLock { $0 })
   }
@@ -81,10 +87,8 @@ import Testing
   @Test("a request that is answered within the time of the server's end gets its answer") func ending() async throws {
     let client = Lock<RawClient?>(nil)
     _ = try await serve(endingWithin: .seconds(10)) { port, handler in
-      let asking = try RawClient(port: port)
+      let asking = try await stubbornRequest(port, handler)
       client.withLock { $0 = asking }
-      asking.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
-      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
     }
     #expect(client.withLock { $0 }?.receive().hasPrefix("HTTP/1.1 204 ") == true)
   }
@@ -116,9 +120,7 @@ import Testing
   func endless() async throws {
     let hadEnded = Lock<Bool?>(nil)
     _ = try await serve { port, handler in
-      let client = try RawClient(port: port)
-      client.send("GET /stubborn HTTP/1.1\r\nHost: a\r\n\r\n")
-      try await eventually("the request has begun") { handler.begun.withLock { $0 } }
+      let client = try await stubbornRequest(port, handler)
       // The kernel keeps less than that.
       Thread(name: "sender") {
         client.send([UInt8](repeating: 65, count: 32 << 20))

@@ -142,14 +142,16 @@ package final class DurationHistogram: Metric {
 
   package func write(to text: inout MetricsSnapshot) {
     // Names come before what is counted for them, and so they are read last.
-    let counted = (0..<space.count).map { index in (0...bounds.count).map { cells[index * (bounds.count + 2) + $0] } }
+    let counted = (0..<space.count).map { index in
+      let start = index * (bounds.count + 2)
+      return (counts: (0...bounds.count).map { cells[start + $0] }, sum: cells.double(at: start + bounds.count + 1))
+    }
     text.add(
       family,
-      zip(space.all, counted).enumerated().compactMap { index, cell -> MetricsSnapshot.Sample? in
-        let (labels, counts) = cell
-        guard labels.isEmpty || counts.contains(where: { $0 > 0 }) else { return nil }
-        let sum = cells.double(at: index * (bounds.count + 2) + bounds.count + 1) / 1e9
-        return .init(labels: labels, value: .histogram(counts: counts, bounds: buckets, sum: sum))
+      zip(space.all, counted).compactMap { labels, cell -> MetricsSnapshot.Sample? in
+        guard labels.isEmpty || cell.counts.contains(where: { $0 > 0 }) else { return nil }
+        return .init(
+          labels: labels, value: .histogram(counts: cell.counts, bounds: buckets, sum: cell.sum / 1e9))
       })
   }
 }
