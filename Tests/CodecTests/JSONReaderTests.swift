@@ -121,6 +121,10 @@ struct JSONReaderTests {
     #expect(throws: DecodingFailure(.stringTooLong(limit: 3), offset: 0)) {
       try read(#""abcd""#) { reader throws(DecodingFailure) in try reader.string(limit: 3) }
     }
+    #expect(throws: DecodingFailure(.stringTooLong(limit: 3), offset: 0)) {
+      try read(#""\u0061bcd""#) { reader throws(DecodingFailure) in try reader.string(limit: 3) }
+    }
+    #expect(try read(#""abc""#) { reader throws(DecodingFailure) in try reader.string(limit: 3) } == "abc")
     #expect(try read(#""\u0061bc""#) { reader throws(DecodingFailure) in try reader.string(limit: 3) } == "abc")
   }
 
@@ -179,7 +183,7 @@ struct JSONReaderTests {
     arguments: [
       ([0x22, 0xFF, 0x22], 1), ([0x22, 0xC0, 0x80, 0x22], 1), ([0x22, 0xED, 0xA0, 0x80, 0x22], 1),
       ([0x22, 0x61, 0xE2, 0x82, 0x22], 2), ([0x22, 0xF4, 0x90, 0x80, 0x80, 0x22], 1),
-      ([0x22, 0xF0, 0x80, 0x80, 0x80, 0x22], 1),
+      ([0x22, 0xF0, 0x80, 0x80, 0x80, 0x22], 1), ([0x22, 0xE0, 0x80, 0xAF, 0x22], 1),
     ] as [([UInt8], Int)])
   func refusesInvalidUTF8(bytes: [UInt8], offset: Int) {
     let failure = problem(bytes) { reader throws(DecodingFailure) in try reader.skip() }

@@ -61,6 +61,7 @@ import Testing
     let file = ["APP_SIZE": "3KiB", "APP_VERBOSE": "1"]
     #expect(try Sample.arguments("get u", file: file).bytes(Sample.size) == 3072)
     #expect(try Sample.arguments("get u", environment: environment, file: file).bytes(Sample.size) == 2048)
+    #expect(try Sample.arguments("get u", environment: ["APP_SIZE": ""], file: file).bytes(Sample.size) == nil)
     #expect(try Sample.arguments("get u --size 1k", environment: environment, file: file).bytes(Sample.size) == 1000)
     #expect(try Sample.arguments("get u", file: file)[flag: Sample.verbose])
     #expect(try !Sample.arguments("get u", environment: environment, file: file)[flag: Sample.verbose])

@@ -62,7 +62,7 @@ import Testing
 
   @Test(
     "a line that is written is read back, whatever the value contains",
-    arguments: ["plain", "with space", "it's", "", "a\"b\\c$d`e`", "name=/path,other=/p"])
+    arguments: ["plain", "with space", "it's", "", "a\"b\\c$d`e`", "name=/path,other=/p", "a'\u{301}b'\u{301}"])
   func readsBackWhatItWrites(_ value: String) throws {
     #expect(try SettingsFile.parse(SettingsFile.line("KEY", value)) == ["KEY": value])
   }

@@ -17,7 +17,7 @@ import Testing
     "text that is not a number of bytes is refused",
     arguments: [
       "", "-1", "x", "1x", "1.", ".5", "1KB2", "1..2", "9223372036854775808", "9000000TiB", "MiB", "1 2", "1.5", "0.4",
-      "5 ", "1.5B",
+      "5 ", "1.5B", "8388608.0TiB",
     ])
   func refusesOtherTextAsBytes(_ text: String) {
     #expect(ByteCount(text) == nil)
@@ -37,6 +37,7 @@ import Testing
     "durations are read with their units",
     arguments: [
       ("30s", 30000), ("250ms", 250), ("1.5h", 5_400_000), ("2m30s", 150_000), ("1d", 86_400_000), ("0s", 0),
+      ("1157407d", 99_999_964_800_000),
     ] as [(String, Int64)])
   func readsDurations(_ text: String, _ milliseconds: Int64) {
     #expect(DurationText.parse(text) == .milliseconds(milliseconds))
@@ -44,7 +45,7 @@ import Testing
 
   @Test(
     "text that is not a duration is refused",
-    arguments: ["", "30", "0", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1", "1h1h", "5s2m", "1ms1s"])
+    arguments: ["", "30", "0", "-1", "h", "1x", "2m30", "1.h", "1e9d", " 1", "1h1h", "5s2m", "1ms1s", "1157408d"])
   func refusesOtherTextAsDuration(_ text: String) {
     #expect(DurationText.parse(text) == nil)
   }

@@ -19,7 +19,10 @@ import Testing
     options.stderr = options.stdout
     // A setting for another broker than its own.
     options.environment = ["REELHAUL_KAFKA_SECURITY_PROTOCOL": "SSL"]
-    let process = try ChildProcess(TestFleet.binary, ["up", "--workers", "\(workers)", "--data-dir", data], options)
+    // As a supervisor does that ignores the ends of its children, and allows few open files if nobody asks for more.
+    let script = #"ulimit -Sn 1000; exec env --ignore-signal=CHLD "$0" "$@""#
+    let words = ["-c", script, TestFleet.binary, "up", "--workers", "\(workers)", "--data-dir", data]
+    let process = try ChildProcess("sh", words, options)
     opened()
     try await eventually("the fleet is ready", every: .milliseconds(50)) {
       let log = try output == nil ? TestFleet.contents("\(directory.path)/up.log") : []
@@ -105,6 +108,9 @@ import Testing
     let (_, workers) = try await run(directory, ["workers", "--json"])
     let number = try #require(workers.firstMatch(of: /"pid":([0-9]+)/)?.1)
     let worker = try #require(Int32(number))
+    let limits = String(decoding: try TestFleet.contents("/proc/\(worker)/limits"), as: UTF8.self)
+    let files = try #require(limits.firstMatch(of: /Max open files +([0-9]+) +([0-9]+)/), "\(limits)")
+    #expect(files.output.1 == files.output.2, "every connection and every staging file is one")
     // A command that this worker does not apply delays the drain.
     #expect(kill(worker, SIGSTOP) == 0)
     defer { kill(worker, SIGKILL) }

@@ -82,6 +82,24 @@ struct CommandDecoderTests {
     #expect(try id(#"{"command":"pause","taskId":"\#(taskID)"}"#, [("ce_id", Array("A-1".utf8))]) == origin.id)
   }
 
+  @Test("a submitted task without a trace has that of the record's headers")
+  func traces() throws {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    let own = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+    func spec(_ fields: String, _ parent: String) throws -> TaskSpec {
+      let headers = [("traceparent", Array(parent.utf8)), ("tracestate", Array("v=1".utf8))]
+      guard case .submit(let spec) = try decode(submit(fields), headers: headers) else {
+        throw Rejection(.empty, "not a submit")
+      }
+      return spec
+    }
+    let given = try spec(#""priority":1"#, parent)
+    #expect(given.traceparent == parent && given.tracestate == "v=1")
+    let owned = try spec("\"traceparent\":\"\(own)\"", parent)
+    #expect(owned.traceparent == own && owned.tracestate == nil)
+    #expect(try spec(#""priority":1"#, "00-nonsense").trace == nil)
+  }
+
   @Test("ids derived from records differ for each record and sort by time")
   func derivedIdsDifferByRecordAndSortByTime() {
     var ids: Set<UniqueID> = [origin.id]
@@ -93,6 +111,10 @@ struct CommandDecoderTests {
       ids.insert(other.id)
     }
     #expect(ids.count == 5)
+    var places: Set<UniqueID> = []
+    for bit in 0..<42 { places.insert(MessageOrigin(topic: "a", partition: 0, offset: 1 << bit, timestamp: 7).id) }
+    for bit in 0..<20 { places.insert(MessageOrigin(topic: "a", partition: 1 << bit, offset: 0, timestamp: 7).id) }
+    #expect(places.count == 62)
     #expect(
       ids.max() == MessageOrigin(topic: origin.topic, partition: 3, offset: 42, timestamp: origin.timestamp + 1).id)
     #expect(origin.id.description.dropFirst(14).first == "8")
@@ -135,6 +157,7 @@ struct CommandDecoderTests {
       (#""notBefore":"2026-01-15T12:00:60Z""#, "task.notBefore: second 60 exists only at the end of a month in UTC"),
       (#""maxAttempts":0"#, "task.maxAttempts"),
       (#""labels":{"a":1}"#, "task.labels.a: expected a string"), (#""queue":"a/b""#, "task.queue"),
+      (#""retryAfter":[\#(String(repeating: "1,", count: 100))1]"#, "task.retryAfter: must be at most 100"),
       (#""labels":{"\u00e9":"1","e\u0301":"2"}"#, "the same name in two spellings"),
       (#""labels":{"a":"\u0000"}"#, "contains NUL"), (#""kind":"own","destination":"a\u0000b""#, "at byte 1"),
       (#""priority":1e400"#, "task.priority: expected an integer"),

@@ -30,6 +30,8 @@ import Testing
       #expect(try parameters(empty) == UploadParameters() && parameters(empty).json == nil)
     }
     #expect(try parameters(#"{"partSize":65536}"#, to: "tus+https://a/b").partSize == 65536)
+    let whole = try parameters(#"{"creationWithUpload":true}"#, to: "tus+https://a/b")
+    #expect(whole.creationWithUpload && whole.json == Array(#"{"creationWithUpload":true}"#.utf8))
     #expect(try parameters(nil, to: "storage://default/b", kind: .copy) == UploadParameters())
   }
 
@@ -40,7 +42,7 @@ import Testing
       (#"{"partsize":1}"#, #"parameters.partsize: there is no such field; did you mean "partSize"?"#),
       (
         #"{"acl":null}"#,
-        "parameters.acl: there is no such field; there are method, partSize, contentType, metadata, storageClass, checksum, toCredential"
+        "parameters.acl: there is no such field; there are method, partSize, contentType, metadata, storageClass, checksum, creationWithUpload, toCredential"
       ),
       (#"{"method":"PATCH"}"#, "parameters.method: expected one of PUT, POST"),
       (#"{"toCredential":"b"}"#, "parameters.toCredential: only a copy can have it"),
@@ -115,17 +117,22 @@ import Testing
   @Test(
     "a parameter that the destination would ignore is refused",
     arguments: [
-      ("s3://films/a", ["method"]), ("https://a/b", ["partSize", "metadata", "storageClass"]),
+      ("s3://films/a", ["method", "creationWithUpload"]),
+      ("https://a/b", ["partSize", "metadata", "storageClass", "creationWithUpload"]),
       ("tus+http://a/b", ["method", "storageClass"]),
       (
         "storage://default/b",
-        ["method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential"]
+        [
+          "method", "partSize", "contentType", "metadata", "storageClass", "checksum", "creationWithUpload",
+          "toCredential",
+        ]
       ),
     ])
   func refusesWhatIsIgnored(destination: String, refused: [String]) {
     let values = [
       "method": #""PUT""#, "partSize": "8388608", "contentType": #""a/b""#, "metadata": #"{"a":"b"}"#,
-      "storageClass": #""STANDARD""#, "checksum": #""none""#, "toCredential": #""b""#,
+      "storageClass": #""STANDARD""#, "checksum": #""none""#, "creationWithUpload": "true",
+      "toCredential": #""b""#,
     ]
     for name in UploadParameters.names {
       let json = #"{"\#(name)":\#(values[name] ?? "")}"#
@@ -168,6 +175,11 @@ import Testing
           + "Expires and x-amz- fields of an object's access, encryption, tags and locks"
       ),
       (
+        #""kind":"upload","source":"storage://a/a","destination":"s3://films/a","headers":{"x-amz-copy-source":"b"}"#,
+        "task.headers: x-amz-copy-source is not sent to s3://, which takes Cache-Control, Content-Disposition, "
+          + "Content-Language, Expires and x-amz- fields of an object's access, encryption, tags and locks"
+      ),
+      (
         #""kind":"delete","source":"s3://films/a/""#,
         #"task.source: its key ends with "/", so all objects below it are deleted: this needs recursive"#
       ),
@@ -199,6 +211,8 @@ import Testing
       #""kind":"delete","source":"storage://default/a","parameters":{"recursive":true}"#,
       #""kind":"upload","source":"storage://default/a","destination":"tus+https://a/files","parameters":{"metadata":{"a":"b"}}"#,
       #""kind":"copy","source":"s3://films/a","destination":"https://a/b","parameters":{"method":"POST"}"#,
+      #""kind":"upload","source":"storage://a/a","destination":"s3://films/a","headers":{"X-Amz-Grant-Read":"id=1"}"#,
+      #""kind":"upload","source":"storage://a/a","destination":"s3://film/a","headers":{"x-amz-object-lock-mode":"b"}"#,
     ])
   func takesAtTheSubmission(fields: String) throws {
     let command = try CommandDecoder.decode(line: Array("{\(fields)}".utf8)) { UniqueID(high: 1, low: 2) }

@@ -69,6 +69,7 @@ import WorkerOptions
         ["--id", "01990000-0000-7000-8000-000000000001", "--after", "01990000-0000-7000-8000-000000000001"], "--after: "
       ),
       (["--retry-after", "86401"], "--retry-after: "),
+      (["--retry-after", "\(String(repeating: "1,", count: 100))1"], "--retry-after: must be at most 100 "),
       (["--not-before", "2026-01-15T12:00:60Z"], "--not-before: second 60"),
       (["--not-before", "+90"], "--not-before must be a time such as"),
     ])

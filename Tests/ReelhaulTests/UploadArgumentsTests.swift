@@ -37,6 +37,8 @@ import Testing
     #expect(spec.credential == "archive" && spec.connections == 4 && spec.rate == 1 << 20)
     #expect(spec.expect == TaskCore.Expectation(sha256: Array(repeating: 15, count: 32), bytes: 9))
     #expect(try text(upload("--to", "https://a.example/b?sig=1", "--method", "POST")) == #"{"method":"POST"}"#)
+    let whole = try upload("--to", "tus+https://a.example/files", "--creation-with-upload")
+    #expect(text(whole) == #"{"creationWithUpload":true}"#)
   }
 
   @Test("without flags of its own an upload has no parameters")

@@ -100,6 +100,20 @@ import Testing
     await #expect(throws: CancellationError.self) { try await pool.runUnlessCanceled {} }
   }
 
+  @Test("a pool that ends still makes the calls that it has accepted")
+  func endsWithItsWork() async throws {
+    let pool = BlockingPool(name: "test", threads: 1)
+    let (gate, made) = (Gate(), Lock(0))
+    var accepted = [pool.submit { gate.wait() }]
+    await gate.reached()
+    for _ in 0..<2 { accepted.append(pool.submit { made.withLock { $0 += 1 } }) }
+    pool.abandon()
+    accepted.append(pool.submit { made.withLock { $0 += 10 } })
+    #expect(accepted == [true, true, true, false])
+    gate.open()
+    try await eventually("both are made", within: .seconds(20)) { made.withLock { $0 } == 2 }
+  }
+
   /// Holds a thread until it is opened.
   private final class Gate: Sendable {
     private let isOpen = Condition(false)

@@ -84,4 +84,28 @@ import Testing
     let child = try ChildProcess("sh", ["-c", "kill -s PIPE $$; exit 0"])
     #expect(await child.wait() == .signaled(SIGPIPE))
   }
+
+  @Test("a signal that comes while the output of a program is read is no error, and nothing of the output is lost")
+  func signalsWhileReading() throws {
+    signal(SIGURG) { _ in }
+    defer { signal(SIGURG, SIG_DFL) }
+    let (reader, result) = (Lock<pthread_t?>(nil), Lock<ProgramOutput?>(nil))
+    let isDone = Lock(false)
+    let thread = Thread(name: "reader") {
+      reader.withLock { $0 = pthread_self() }
+      let script = "for n in 1 2 3 4 5; do echo $n; sleep 0.04; done; exit 3"
+      let output = try? ProgramOutput.run("sh", ["-c", script], limit: 100, timeout: .seconds(60))
+      reader.withLock { $0 = nil }
+      result.withLock { $0 = output }
+      isDone.withLock { $0 = true }
+    }
+    while !isDone.withLock({ $0 }) {
+      // The thread cannot end meanwhile.
+      reader.withLock { if let id = $0 { _ = pthread_kill(id, SIGURG) } }
+      usleep(500)
+    }
+    thread.join()
+    let output = try #require(result.withLock { $0 })
+    #expect(String(decoding: output.output, as: UTF8.self) == "1\n2\n3\n4\n5\n" && output.status == .exited(3))
+  }
 }

@@ -130,6 +130,33 @@ func send(_ byte: UInt8, to descriptor: Int32) {
     }
   }
 
+  @Test("what a killed run left of a text file is in nobody's way: neither its mode nor what it links to is used")
+  func leftText() throws {
+    let path = "\(directory.path)/settings"
+    for isSymbolic in [false, true] {
+      try TextFile.write("left", to: "\(path).left")
+      let linked = isSymbolic ? symlink("\(path).left", "\(path).new") : link("\(path).left", "\(path).new")
+      try #require(linked == 0)
+      try TextFile.write("new", to: path, mode: 0o600)
+      let status = try FileDescriptor.open(path, O_RDONLY | O_NOFOLLOW).status()
+      #expect(status.st_mode & 0o777 == 0o600)
+      #expect(try TextFile.read(path) == "new" && TextFile.read("\(path).left") == "left")
+      #expect(access("\(path).new", F_OK) != 0)
+    }
+  }
+
+  @Test("the limit of open files is raised as far as the system allows")
+  func limitOfFiles() throws {
+    var limit = rlimit()
+    try #require(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+    // Only a little, because other tests have files open.
+    limit.rlim_cur = limit.rlim_max - 1
+    try #require(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+    #expect(FileLimit.raise() == Int(clamping: limit.rlim_max))
+    try #require(getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+    #expect(limit.rlim_cur == limit.rlim_max)
+  }
+
   @Test("CRC32C is Castagnoli's, and can continue from a part")
   func crcIsCastagnoli() {
     let bytes = Array("123456789".utf8)

@@ -51,6 +51,8 @@ struct TaskSpecTests {
     #expect(field { $0.expect.bytes = -1 } == "expect.bytes")
     #expect(field { $0.retry.maxAttempts = 0 } == "maxAttempts")
     #expect(field { $0.retry.intervals = [-1] } == "retryAfter")
+    #expect(field { $0.retry.intervals = Array(repeating: 1, count: 101) } == "retryAfter")
+    #expect(field { $0.retry.intervals = Array(repeating: 1, count: 100) } == nil)
     #expect(field { $0.rate = 0 } == "rate")
     #expect(field { $0.credential = "a b" } == "credential")
     #expect(field { $0.labels = ["": "x"] } == "labels")

@@ -23,7 +23,8 @@ import WorkerCore
         let outcome = try await bench.run(
           bench.spec(from, to) {
             $0.ifExists = .replace
-            $0.expect = .init(sha256: file.content.sha256(size: size), bytes: size)
+            $0.expect = .init(
+              sha256: file.content.sha256(size: size), md5: digest(.md5, of: file.bytes), bytes: size)
           })
         let output = try #require(outcome.output, "\(outcome)")
         #expect(output.bytes == size)

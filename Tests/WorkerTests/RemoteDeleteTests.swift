@@ -58,7 +58,11 @@ import WorkerCore
       bench.server.put("put/film.mp4", bytes: Array("film".utf8))
       let other = (await bench.delete("/put/film.mp4") { $0.expect.bytes = 5 }).failure
       #expect(other?.code == .sizeMismatch && other?.class == .fail)
+      bench.server.always(.head, .header("Content-Length", nil))
+      let unknown = (await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 }).failure
+      #expect(unknown?.code == .lengthUnknown && unknown?.class == .fail)
       #expect(bench.server.exchanges(.delete).isEmpty)
+      bench.server.script { _ in [] }
       #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == .output(4, #"{"files":1,"bytes":4}"#))
       #expect(bench.server.exchanges(.delete).last?.request["if-match"] != nil)
       #expect(await bench.delete("/put/film.mp4") { $0.expect.bytes = 4 } == .absent)

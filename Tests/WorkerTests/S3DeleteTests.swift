@@ -204,6 +204,21 @@ import WorkerCore
     }
   }
 
+  @Test("a listing that repeats its page ends") func samePage() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.script { request in
+        guard request.operation == .listObjects else { return [] }
+        let next = "<NextContinuationToken>next</NextContinuationToken>"
+        let end = "<IsTruncated>\(request.ordinal < 10)</IsTruncated>\(request.ordinal < 10 ? next : "")"
+        let object = "<Contents><Key>a/b.mp4</Key><Size>1</Size></Contents>"
+        return [.status(200, body: "<ListBucketResult>\(end)\(object)</ListBucketResult>")]
+      }
+      let failure = (await bench.deleteS3("films/a/", recursively: true)).failure
+      #expect(failure?.code == .badResponse && failure?.class == .retry)
+      #expect(bench.server.exchanges(.listObjects).count == 2)
+    }
+  }
+
   @Test("what the store refuses to delete is named, and all the rest is deleted") func refused() async throws {
     try await RemoteDeleteBench.run { bench in
       for number in 0..<5 { bench.server.put("films/a/\(number)", bytes: [1]) }

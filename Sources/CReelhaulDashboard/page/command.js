@@ -34,6 +34,7 @@ export function commandLine(task) {
   if (parameters !== undefined && parameters !== null) {
     if (task.kind === "upload" || task.kind === "copy") {
       for (const [name, option] of Object.entries(UPLOAD)) give(option, parameters[name]);
+      if (parameters.creationWithUpload) words.push("--creation-with-upload");
       for (const [name, value] of Object.entries(parameters.metadata ?? {})) give("metadata", `${name}=${value}`);
     } else if (task.kind === "delete") {
       if (parameters.recursive) words.push("--recursive");

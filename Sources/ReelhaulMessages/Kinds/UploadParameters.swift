@@ -2,7 +2,8 @@ import ReelhaulCodec
 import TaskCore
 
 /// The `parameters` of an upload, and of a copy that leads to the same places:
-/// `{"method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential"}`. All of them may be absent.
+/// `{"method", "partSize", "contentType", "metadata", "storageClass", "checksum", "creationWithUpload", "toCredential"}`. All
+/// of them may be absent.
 package struct UploadParameters: Hashable, Sendable {
   /// The request that carries the bytes.
   package enum Method: String, CaseIterable, Sendable {
@@ -16,7 +17,7 @@ package struct UploadParameters: Hashable, Sendable {
   }
 
   package static let names = [
-    "method", "partSize", "contentType", "metadata", "storageClass", "checksum", "toCredential",
+    "method", "partSize", "contentType", "metadata", "storageClass", "checksum", "creationWithUpload", "toCredential",
   ]
   /// The least part of a multipart upload, except the last, and the largest, in bytes. Stores take up to 5 GiB, but a part
   /// is in memory while it is sent.
@@ -39,6 +40,9 @@ package struct UploadParameters: Hashable, Sendable {
   package var storageClass: String?
   /// Nil if the upload chooses.
   package var checksum: Checksum?
+  /// Whether a file that one request carries is sent with the creation of its upload, where a server of tus offers that. If
+  /// the answer is lost, the server may have the file a second time.
+  package var creationWithUpload = false
   /// The name of the credential for the destination of a copy; nil if that of the task is for both ends.
   package var toCredential: String?
 
@@ -108,6 +112,7 @@ package struct UploadParameters: Hashable, Sendable {
       case "metadata": metadata = try reader.strings()
       case "storageClass": storageClass = try reader.string()
       case "checksum": checksum = try reader.choice()
+      case "creationWithUpload": creationWithUpload = try reader.bool()
       case "toCredential": toCredential = try reader.string()
       default: try reader.skip()
       }
@@ -125,6 +130,7 @@ package struct UploadParameters: Hashable, Sendable {
         if !metadata.isEmpty { json.member("metadata", metadata) }
         json.member("storageClass", storageClass)
         json.member("checksum", checksum?.rawValue)
+        if creationWithUpload { json.member("creationWithUpload", true) }
         json.member("toCredential", toCredential)
       }
     }
@@ -162,6 +168,7 @@ extension UploadParameters {
       ("contentType", contentType != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
       ("metadata", !metadata.isEmpty, ["s3://", "tus+http(s)://"]), ("storageClass", storageClass != nil, ["s3://"]),
       ("checksum", checksum != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
+      ("creationWithUpload", creationWithUpload, ["tus+http(s)://"]),
       ("toCredential", toCredential != nil, ["http(s)://", "s3://", "tus+http(s)://"]),
     ]
     for parameter in given where parameter.isGiven && !parameter.places.contains(place) {

@@ -16,6 +16,8 @@ final class UploadRun: @unchecked Sendable {
   /// That of the destination.
   private let scheme: TransferMetrics.Scheme
   private var state: UploadCheckpoint?
+  /// Whether the target has said that the whole file may be there.
+  private var publishes = false
   private var recordedAt = BootInstant.now
 
   /// How many versions of the source, or lost uploads, one run begins anew for.
@@ -211,6 +213,9 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       state?.setbacks = earlier?.setbacks ?? 0
+      // What may have been made of the version before is not forgotten if this run ends soon.
+      state?.isPublishing = earlier?.isPublishing ?? false
+      state?.isDoubted = earlier?.isPublishing ?? false
     }
     try checkRepeat(after: earlier)
     // It may have changed under its validator, or a worker of an earlier version has checked it.
@@ -229,6 +234,7 @@ final class UploadRun: @unchecked Sendable {
       ) { [ledger] in ledger.mayWrite },
       record: { [self] session in try await record { $0.session = session } },
       publishing: { [self] isPublishing in
+        publishes = isPublishing
         if isPublishing || self.state?.isPublishing == true { try await record { $0.isPublishing = isPublishing } }
       },
       isDoubted: state.isDoubted)
@@ -324,14 +330,15 @@ final class UploadRun: @unchecked Sendable {
       }
     }
     let opens = !order.plan.publishesAtOnce
-    let intended = state?.intendedAt ?? 0
+    let former = state
+    publishes = false
     if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
     let session: [UInt8]
     do {
       session = opens ? try await opened(order) : try await target.begin(order)
     } catch let failure as TaskFailure where opens && failure.tellsThatNothingWasMade {
       // So that the next run looks for nothing that nobody has made.
-      if state?.session == nil { try await record { $0.intendedAt = intended } }
+      if state?.session == nil, let former { try await record { $0 = former } }
       throw failure
     }
     guard ledger.mayWrite else {
@@ -347,8 +354,8 @@ final class UploadRun: @unchecked Sendable {
     do {
       try await record {
         $0.session = session
-        // Of an upload that was just opened nothing is there.
-        $0.isPublishing = !opens
+        // Of an upload that was just opened nothing is there, unless the file was sent with it.
+        $0.isPublishing = !opens || publishes
       }
     } catch {
       // The next run may not know of it. If it does, it finds out that nothing is left.

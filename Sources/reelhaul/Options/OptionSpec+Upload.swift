@@ -23,7 +23,8 @@ extension OptionSpec {
   /// The options that make the parameters of an upload, with the names of their fields.
   static let ofUpload: [(field: String, option: OptionSpec)] = [
     ("method", method), ("partSize", partSize), ("contentType", contentType), ("metadata", metadata),
-    ("storageClass", storageClass), ("checksum", checksum), ("toCredential", toCredential),
+    ("storageClass", storageClass), ("checksum", checksum), ("creationWithUpload", creationWithUpload),
+    ("toCredential", toCredential),
   ]
 
   private static let group = "Upload"
@@ -43,6 +44,10 @@ extension OptionSpec {
   fileprivate static let checksum = OptionSpec(
     "checksum", .choice(UploadParameters.Checksum.allCases.map(\.rawValue)), group: group,
     help: "What the server compares the bytes with; by default what it can")
+  fileprivate static let creationWithUpload = OptionSpec(
+    "creation-with-upload", .flag, group: group,
+    help:
+      "Send a small file with the creation of its upload; for tus. If the answer is lost, the file may be there twice")
   fileprivate static let toCredential = OptionSpec(
     "to-credential", .text, valueName: "NAME", group: group,
     help: "The credential for the destination, where --credential is for the source alone")
@@ -58,6 +63,7 @@ extension UploadParameters {
     metadata = try arguments.pairs(.metadata)
     storageClass = arguments[.storageClass]
     checksum = arguments[.checksum].flatMap { Checksum(rawValue: $0) }
+    creationWithUpload = arguments[flag: .creationWithUpload]
     toCredential = arguments.given(.toCredential)
   }
 }

@@ -83,6 +83,7 @@ extension StoreCall {
       if let refusal = tusChecksum(state.options) { return refusal }
       guard body.size <= length ?? .max else { return .text(413, "longer than Upload-Length") }
       upload.parts[1] = body
+      upload.fall(by: faults.offsetFallsBy)
     }
     state.uploads[upload.id] = upload
     finish(upload, &state)

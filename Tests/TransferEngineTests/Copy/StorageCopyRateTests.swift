@@ -17,10 +17,12 @@ import Testing
   }
 
   /// Runs `body` with a file of `size` bytes to copy, of which `rate` bytes a second may pass.
-  private func run(size: Int, rate: Int64, _ body: (Bench) async throws -> Void) async throws {
+  private func run(
+    size: Int, rate: Int64?, reserve: ReservePolicy = ReservePolicy(), _ body: (Bench) async throws -> Void
+  ) async throws {
     let from = try TemporaryDirectory()
     let to = try TemporaryDirectory(prefix: "../../../../dev/shm/reelhaul-copy")
-    let storage = Storage(roots: ["default": "\(from.path)/root", "other": "\(to.path)/root"])
+    let storage = Storage(roots: ["default": "\(from.path)/root", "other": "\(to.path)/root"], reserve: reserve)
     try storage.initialise()
     try write([UInt8](repeating: 7, count: size), to: "\(from.path)/root/film.mp4")
     let loop = EventLoop(name: "storage-copy-test")
@@ -40,6 +42,15 @@ import Testing
       run.cancel()
       #expect(await run.value == .stopped)
       #expect(ledger.progress.max() ?? 0 < 1 << 20)
+    }
+  }
+
+  @Test("a copy between storages takes no space that is to stay free") func reserve() async throws {
+    try await run(size: 1 << 20, rate: nil, reserve: ReservePolicy(floor: .bytes(.max))) { bench in
+      let outcome = await bench.copy.run(bench.spec, from: nil, ledger: RecordingLedger())
+      let code = outcome.failure?.code
+      #expect(code == .fileTooLarge || code == .diskFull, "\(outcome)")
+      #expect(access("\(bench.destination)/film.mp4", F_OK) != 0)
     }
   }
 

@@ -111,6 +111,20 @@ import Testing
     #expect(try await own.s3() == S3Credential(accessKeyID: "AK", secretAccessKey: "sk", region: "eu-west-2"))
   }
 
+  @Test("hosts beside a command are for what its program leaves out, and hold for keys as well")
+  func hosts() async throws {
+    let beside = #", "hosts": ["a.example"]"#
+    let stage = try Stage(#"echo '{"bearer": "one"}'"#, beside: beside)
+    #expect(try await stage.fields() == [HeaderField(name: "Authorization", value: "Bearer one")])
+    let other = try Stage(#"echo '{"hosts": ["b.example"], "bearer": "one"}'"#, beside: beside)
+    let refused = await #expect(throws: TaskFailure.self) { try await other.fields() }
+    #expect(refused?.code == .credentialRefused)
+    let keys = #"{"s3": {"accessKeyId": "k", "secretAccessKey": "s", "endpoint": "https://b.example"}}"#
+    let elsewhere = try Stage("echo '\(keys)'", beside: beside)
+    let unusable = await #expect(throws: UnusableFile.self) { try await elsewhere.s3() }
+    #expect(unusable?.description.contains("they do not contain the endpoint's host") == true)
+  }
+
   @Test("a program gets the worker's environment without the worker's settings")
   func environment() async throws {
     setenv("REELHAUL_TEST_SECRET", "x", 1)

@@ -180,12 +180,17 @@ import TransferEngine
   private let aside = StagingName(task: .random(), epoch: 1, generation: 0)
 
   @Test("the verified file is deleted exactly")
-  func exactly() throws {
+  func exactly() async throws {
     try make("film.mp4")
     let observer = DeletionObserver()
     let deletion = try deletion("film.mp4", observer)
     guard case .file(let version) = try deletion.look() else { throw Unexpected() }
-    #expect(try deletion.runExactly(version, aside: aside))
+    let steps = try await DiskWatch.run(below: fixture.root) { disk in
+      let isDone = try deletion.runExactly(version, aside: aside)
+      #expect(isDone)
+      return disk.steps
+    }
+    #expect(steps.last == .synced(""), "it is on stable storage: \(steps)")
     #expect(!exists("film.mp4") && observer.count == .init(files: 1, bytes: 4))
     #expect(try fixture.storage.volume("default").staged().isEmpty)
     #expect(try !deletion.runExactly(version, aside: aside), "it is gone")

@@ -75,7 +75,10 @@ import Testing
     let head = Self.error(400, nil, fields: [.init(name: "x-amz-bucket-region", value: "eu-west-1")])
     #expect(head.isElsewhere)
     #expect(head.region == "eu-west-1")
-    #expect(Self.error(400, "AuthorizationHeaderMalformed", rest: "<Region>evil.test/</Region>").region == nil)
+    for text in ["evil.test/", "a@b", "a.b", ""] {
+      #expect(Self.error(400, "AuthorizationHeaderMalformed", rest: "<Region>\(text)</Region>").region == nil)
+      #expect(Self.error(400, nil, fields: [.init(name: "x-amz-bucket-region", value: text)]).region == nil)
+    }
     for status in [301, 307] {
       let message = Self.error(status, nil).failure("s3://films/a", now: 0).message
       #expect(message.contains("the bucket is elsewhere: check region and endpoint"), "\(message)")

@@ -42,6 +42,20 @@ import Testing
     }
   }
 
+  @Test("a file arrives that is sent with its creation", arguments: [UploadPeer.Kind.seaweedTus, .tuspyserver, .tussi])
+  func createdWhole(kind: UploadPeer.Kind) async throws {
+    try await UploadPeer.run(kind) { peer, harness in
+      let bytes = Self.bytes(Self.part)
+      try harness.put(bytes)
+      var spec = peer.spec("film.mp4", partSize: Self.part)
+      spec.parameters = Array(#"{"creationWithUpload":true}"#.utf8)
+      let outcome = await harness.run(spec)
+      #expect(outcome.failure == nil, "\(outcome)")
+      let there = try await peer.read("film.mp4")
+      #expect(there.filter { $0.sha256 == Self.sha256(bytes) }.count == 1)
+    }
+  }
+
   @Test(
     "a stopped upload is continued, and what the server has is not sent again", arguments: UploadPeer.Kind.allCases)
   func resumes(kind: UploadPeer.Kind) async throws {

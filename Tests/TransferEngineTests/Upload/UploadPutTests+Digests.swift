@@ -18,18 +18,21 @@ extension UploadPutTests {
     "a presigned URL gets one PUT, which nobody has signed more than",
     arguments: ["sig=1", "X-Amz-Signature=1", "X-Goog-Signature=1", "Signature=1&Expires=2"])
   func presigned(query: String) async throws {
-    try await upload(
-      {
-        $0.destination! += "?\(query)"
-        $0.ifExists = .fail
-      }, script: { _ in [] }
-    ).run { harness, outcome in
-      #expect(outcome.failure == nil, "\(outcome)")
-      #expect(harness.store.exchanges.map(\.operation) == [.put])
-      #expect(harness.store.exchanges.allSatisfy { $0.request["if-none-match"] == nil })
-      // A signature of version 2 is one of the media type, too.
-      let type = query.hasPrefix("Signature") ? nil : "application/octet-stream"
-      #expect(harness.store.exchanges.allSatisfy { $0.request["content-type"] == type })
+    for own in [nil, "video/mp4"] as [String?] {
+      try await upload(
+        {
+          $0.destination! += "?\(query)"
+          $0.ifExists = .fail
+          if let own { $0.parameters = Array(#"{"contentType":"\#(own)"}"#.utf8) }
+        }, script: { _ in [] }
+      ).run { harness, outcome in
+        #expect(outcome.failure == nil, "\(outcome)")
+        #expect(harness.store.exchanges.map(\.operation) == [.put])
+        #expect(harness.store.exchanges.allSatisfy { $0.request["if-none-match"] == nil })
+        // A signature of version 2 is one of the media type, too.
+        let type = own ?? (query.hasPrefix("Signature") ? nil : "application/octet-stream")
+        #expect(harness.store.exchanges.allSatisfy { $0.request["content-type"] == type })
+      }
     }
   }
 

@@ -286,6 +286,30 @@ import Testing
     }
   }
 
+  @Test("a token of a program that the server has refused is not taken from memory for the next attempt")
+  func tokenOfProgram() async throws {
+    try await UploadHarness.run { harness in
+      let path = "\(harness.directory.path)/credentials.json"
+      let command = #""command": ["/bin/cat", "\#(path).told"], "hosts": ["127.0.0.1:\#(harness.store.port)"]"#
+      try TextFile.write(#"{"web": {\#(command), "allowHTTP": true}}"#, to: path, mode: 0o600)
+      let tell: @Sendable (String) throws -> Void = { token in
+        try TextFile.write(#"{"bearer": "\#(token)"}"#, to: "\(path).told")
+      }
+      try tell("first")
+      try harness.put([1, 2, 3])
+      harness.store.script { request in
+        guard request["authorization"] == "Bearer first" else { return [] }
+        try? tell("second")
+        return [.status(401)]
+      }
+      let spec = Self.spec(harness) { $0.credential = "web" }
+      let first = await harness.run(spec)
+      #expect(first.failure?.code == .http(401) && first.failure?.class == .retry, "\(first)")
+      #expect(await harness.run(spec).failure == nil)
+      #expect(harness.store.exchanges(.put).last?.request["authorization"] == "Bearer second")
+    }
+  }
+
   @Test("a refusal in the middle of the file is told, not the broken connection", arguments: [403, 413])
   func refusedInTheMiddle(status: Int) async throws {
     var options = StoreOptions()

@@ -87,6 +87,29 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("keys of a program that the store has refused are not taken from memory") func keysOfProgram() async throws {
+    try await UploadHarness.run { harness in
+      let path = "\(harness.directory.path)/credentials.json"
+      let command = #""command": ["/bin/cat", "\#(path).told"], "s3": {"endpoint": "\#(harness.store.url())"}"#
+      try TextFile.write(#"{"s3": {\#(command), "allowHTTP": true}}"#, to: path, mode: 0o600)
+      let tell: @Sendable (String) throws -> Void = { token in
+        let keys = #""AccessKeyId": "AKIATEST", "SecretAccessKey": "secret", "SessionToken": "\#(token)""#
+        try TextFile.write(#"{"Version": 1, \#(keys)}"#, to: "\(path).told")
+      }
+      try tell("first")
+      try harness.put(Self.bytes(Self.small))
+      harness.store.script { request in
+        guard request["x-amz-security-token"] == "first" else { return [] }
+        try? tell("second")
+        return [.expiredToken]
+      }
+      let outcome = await harness.run(Self.spec())
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).last?.request["x-amz-security-token"] == "second")
+      Self.expectThere(harness, Self.bytes(Self.small))
+    }
+  }
+
   @Test("what one request makes needs no credential to be given up") func abortWithoutCredential() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes(Self.small))

@@ -76,6 +76,23 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("metadata of a source that is more than stores take is left out, and what its content is stays")
+  func tooMuchMetadata() async throws {
+    try await UploadHarness.run { harness in
+      var source = harness.store.put("films/source.mp4", bytes: Self.bytes(Self.small))
+      source.headers = ["content-type": "video/mp4"]
+      source.metadata = [
+        "title": String(repeating: "x", count: 1200), "text": String(repeating: "y", count: 1200),
+      ]
+      harness.store.put("films/source.mp4", source)
+      let outcome = await harness.run(Self.copy())
+      #expect(outcome.failure == nil, "\(outcome)")
+      let copy = try #require(harness.store.objects["films/film.mp4"])
+      #expect(copy.headers["content-type"] == "video/mp4")
+      #expect(Set(copy.metadata.keys) == ["reelhaul-task", "reelhaul-generation", "reelhaul-version"])
+    }
+  }
+
   @Test("a page of a gateway does not end a copy that the store makes") func gatewayPage() async throws {
     try await UploadHarness.run { harness in
       harness.store.put("films/source.mp4", bytes: Self.all)

@@ -141,12 +141,13 @@ extension UploadS3Tests {
     }
   }
 
-  @Test("an empty upload that was begun long before is somebody else's, and stays") func olderUpload() async throws {
+  @Test("an empty upload that was begun long before or after is somebody else's, and stays", arguments: [-3600, 3600])
+  func olderUpload(seconds: Int64) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.bytes())
       harness.store.script(
         Self.lostCreate(parts: .status(200, body: "<ListPartsResult></ListPartsResult>")) { _ in
-          let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds() - 3600 * 1_000_000)
+          let begun = Timestamp(microseconds: Clocks.realtimeMicroseconds() + seconds * 1_000_000)
           return "<Upload><Key>film.mp4</Key><UploadId>other</UploadId><Initiated>\(begun)</Initiated></Upload>"
         })
       let (spec, ledger) = (Self.spec(), UploadRecordingLedger())

@@ -78,6 +78,17 @@ extension UploadS3Tests {
     }
   }
 
+  @Test("an object of more than a MiB is not sent twice only to ask its store") func tooLargeToAsk() async throws {
+    try await upload(Self.bytes(2 << 20), spec: Self.spec { _ in }, script: { _ in [] }).run { harness, outcome in
+      #expect(outcome.object != nil && outcome.object?.remark == nil, "\(outcome)")
+      #expect(harness.store.exchanges(.putObject).map(\.status) == [404, 200])
+      // A smaller one asks.
+      try harness.put(Self.bytes(Self.small))
+      #expect(await harness.run(Self.spec { $0.destination = "s3://films/small.mp4" }).failure == nil)
+      #expect(harness.store.exchanges(.putObject).map(\.status) == [404, 200, 200, 412])
+    }
+  }
+
   @Test("a refusal that has another reason teaches nothing about conditions or checksums")
   func otherRefusal() async throws {
     try await upload(

@@ -174,10 +174,14 @@ import Testing
         HeaderField(name: "Cache-Control", value: "max-age=60"), HeaderField(name: "x-amz-acl", value: "public-read"),
         HeaderField(name: "x-amz-server-side-encryption", value: "AES256"),
       ]
-      let outcome = await harness.run(Self.spec { $0.headers = own })
+      let outcome = await harness.run(
+        Self.spec {
+          $0.headers = own
+          $0.parameters = Array(#"{"storageClass":"STANDARD_IA"}"#.utf8)
+        })
       #expect(outcome.failure == nil, "\(outcome)")
       let made = harness.store.exchanges(isOfParts ? .createUpload : .putObject).filter(\.wasApplied)
-      #expect(made.count == 1)
+      #expect(made.count == 1 && made.first?.request["x-amz-storage-class"] == "STANDARD_IA")
       for field in own {
         #expect(made.first?.request[field.name.lowercased()] == field.value)
         #expect(made.first?.request["authorization"]?.contains(field.name.lowercased()) == true)
@@ -470,6 +474,9 @@ import Testing
       #expect(outcome.failure == nil, "\(outcome)")
       #expect(harness.store.exchanges(.putObject).count == (size > Self.part ? 0 : 1))
       #expect(harness.store.exchanges(.createUpload).count == (size > Self.part ? 1 : 0))
+      // Without TLS nothing but the signature protects the bytes.
+      let sent = harness.store.exchanges.filter(\.operation.hasContent)
+      #expect(sent.allSatisfy { $0.request["x-amz-content-sha256"] != "UNSIGNED-PAYLOAD" })
       Self.expectThere(harness, bytes)
     }
   }

@@ -11,7 +11,13 @@ import Testing
 /// The world of one simulated upload: a store that makes mistakes, a source that changes, somebody else who writes to the
 /// same place, and owners that follow one another. What happens follows from the seed.
 final class UploadSimulation: Sendable {
-  enum Way: CaseIterable { case put, s3Small, s3, tus }
+  enum Way: CaseIterable {
+    case put, s3Small, s3, tus
+    /// The file is sent with the creation of its upload.
+    case tusWhole
+
+    var isTus: Bool { self == .tus || self == .tusWhole }
+  }
 
   struct State {
     var random: SplitMix64
@@ -47,7 +53,7 @@ final class UploadSimulation: Sendable {
       switch way {
       case .put: harness.store.url("/put/film.mp4")
       case .s3, .s3Small: "s3://films/film.mp4"
-      case .tus: "tus+\(harness.store.url("/tus"))"
+      case .tus, .tusWhole: "tus+\(harness.store.url("/tus"))"
       }
     var spec = TaskSpec(id: .random(), kind: .upload, source: UploadHarness.source, destination: place)
     if way == .s3 || way == .s3Small { spec.credential = "s3" }
@@ -183,16 +189,17 @@ final class UploadSimulation: Sendable {
       target = S3Target(
         client: S3Client(bucket: "films", root: root, credential: "s3", ledger: ledger), key: "film.mp4",
         parameters: UploadParameters())
-    case .tus:
+    case .tus, .tusWhole:
       guard let url = CurlURL(harness.store.url("/tus")) else { return .stopped }
       var parameters = UploadParameters()
-      parameters.partSize = 30_000
+      if way == .tus { parameters.partSize = 30_000 }
+      parameters.creationWithUpload = way == .tusWhole
       target = TusTarget(
         endpoint: url, lane: root.lane(), fields: [], name: "film.mp4", parameters: parameters, ledger: ledger)
     }
     let cut: UploadPlan? =
       switch way {
-      case .put, .s3Small: nil
+      case .put, .s3Small, .tusWhole: nil
       case .s3: UploadPlan(segmentSize: 30_000, parallel: 4)
       case .tus: UploadPlan(segmentSize: 70_000, parallel: 3, keepsParts: true)
       }
@@ -245,7 +252,7 @@ final class UploadSimulation: Sendable {
 
   /// Somebody else puts a file at the destination, if nothing is there.
   private func interfere() {
-    guard way != .tus, spec.ifExists == .fail, harness.store.objects[key] == nil else { return }
+    guard !way.isTus, spec.ifExists == .fail, harness.store.objects[key] == nil else { return }
     let bytes = Array("somebody else's".utf8)
     state.withLock { $0.foreign = bytes }
     harness.store.put(key, bytes: bytes)

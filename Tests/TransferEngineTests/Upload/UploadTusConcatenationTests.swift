@@ -48,6 +48,26 @@ import Testing
     }
   }
 
+  @Test("what the server has lost of a part when it is to join them is sent again") func lostBeforeJoining()
+    async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.putLarge()
+      harness.store.script { request in
+        switch (request.operation, request.ordinal) {
+        // The first two make the parts.
+        case (.tusCreate, 3): [.status(400)]
+        case (.tusHead, 1): [.offsetFalls(by: 1000)]
+        default: []
+        }
+      }
+      let outcome = await harness.run(Self.spec(harness))
+      #expect(outcome.object?.size == UploadHarness.large, "\(outcome)")
+      #expect(harness.store.exchanges(.tusCreate).count == 4)
+      #expect(harness.store.objects.count == 1 && harness.store.uploads.isEmpty)
+    }
+  }
+
   @Test("parts are ended only once the server says that the joined upload is whole, and it is waited for")
   func joinsSlowly() async throws {
     try await UploadHarness.run { harness in

@@ -115,6 +115,18 @@ extension UploadTusTests {
     }
   }
 
+  @Test("the task's own metadata is sent, in place of what the upload would say by itself") func metadata() async throws
+  {
+    try await UploadHarness.run { harness in
+      try harness.put([1, 2, 3])
+      var spec = Self.spec(harness)
+      spec.parameters = Array(#"{"contentType":"video/mp4","metadata":{"filename":"Own.mp4","series":"ü"}}"#.utf8)
+      #expect(await harness.run(spec).failure == nil)
+      let told = harness.store.objects.values.first?.metadata
+      #expect(told?["filename"] == "Own.mp4" && told?["series"] == "ü" && told?["filetype"] == "video/mp4")
+    }
+  }
+
   @Test("a new upload without a URL is no upload") func noLocation() async throws {
     try await upload(script: { $0.operation == .tusCreate ? [.noLocation] : [] }).run { harness, outcome in
       #expect(outcome.failure?.code == .badResponse, "\(outcome)")

@@ -38,44 +38,6 @@ extension TusTarget {
       largest: answer.head["tus-max-size"].flatMap { Int64($0) })
   }
 
-  /// The URL of a new upload.
-  ///
-  /// - Parameter deadline: For one that the server makes of others: it may copy all bytes before it answers.
-  func create(
-    _ more: [(name: String, value: String)], takes deadline: Duration? = nil
-  ) async throws -> String {
-    var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
-    if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
-    request.isSentOnce = true
-    request.mayBegin = { [ledger] in ledger.mayWrite }
-    let answer = try await lane.answer(request)
-    guard answer.status == 201 else {
-      var failure = TaskFailure(refusing: answer.head, url: endpoint.text)
-      if answer.isSuccess {
-        failure.message += ", but tus answers the creation of an upload with 201"
-        // It may have made one.
-        if let url = try? place(in: answer) { _ = try? await terminated([url], areOurs: false) }
-      }
-      throw failure
-    }
-    return try place(in: answer)
-  }
-
-  /// The URL of the upload that a creation has made.
-  private func place(in answer: CurlAnswer) throws -> String {
-    guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
-      !url.hasCredentials, url.text.utf8.count <= TaskSpec.urlLimit
-    else {
-      throw TaskFailure.badResponse("the new upload has no URL", url: endpoint.text)
-    }
-    guard endpoint.scheme == "http" || url.scheme == "https" else {
-      throw TaskFailure(
-        code: .redirectRefused, message: "\(location) gives its upload a URL without TLS, which is never used",
-        class: .fail)
-    }
-    return url.text
-  }
-
   enum Standing {
     case unknown
     case at(Int64)

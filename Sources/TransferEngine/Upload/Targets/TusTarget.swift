@@ -22,8 +22,10 @@ struct TusTarget: UploadTarget {
   /// Smaller files are not worth several uploads.
   private static let leastSegment: Int64 = 64 << 20
   private static let parallel: Int64 = 4
-  /// Whether an earlier creation may have left an upload.
-  private let hasOrphan = Lock(false)
+  /// What earlier uploads of the task may have left, of which this run has heard.
+  let left = Lock(Left())
+  /// The bytes that this run's creation of an upload has taken, until they are sent or found to be there.
+  let taken = Lock<Int64>(0)
 
   var location: String { URLRedaction.redact(endpoint.text) }
 
@@ -40,37 +42,11 @@ struct TusTarget: UploadTarget {
 
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool { false }
 
-  func begin(_ upload: UploadOrder) async throws -> [UInt8] {
-    let server = try await capabilities()
-    guard server.extensions.contains("creation") else {
-      throw TaskFailure(code: .destinationInvalid, message: "\(location) does not create uploads", class: .fail)
-    }
-    var session = Session(
-      hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
-        && server.hashes.contains("sha256"),
-      terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere,
-      hasOrphan: hasOrphan.withLock { $0 })
-    let count = upload.plan.segments(of: upload.size)
-    for segment in 0..<count {
-      let size = upload.plan.range(of: segment, size: upload.size).count
-      var headers = [(name: "Upload-Length", value: "\(size)")]
-      if count > 1 { headers.append(("Upload-Concat", "partial")) } else { headers.append(metadata(upload)) }
-      do {
-        session.urls.append(try await create(headers))
-        if count > 1, segment < count - 1 { try await upload.record(session.json) }
-      } catch {
-        _ = try? await abort(session: session.json)
-        throw error
-      }
-    }
-    return session.json
-  }
-
   func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
     let session = try Session(session)
     let count = upload.plan.segments(of: upload.size)
     guard session.urls.count == count else {
-      hasOrphan.withLock { $0 = true }
+      left.withLock { $0.hasOrphan = true }
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -91,7 +67,7 @@ struct TusTarget: UploadTarget {
   }
 
   /// tus does not list uploads: one whose URL nobody has heard of stays until the server lets it expire.
-  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { hasOrphan.withLock { $0 = true } }
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { left.withLock { $0.hasOrphan = true } }
 
   func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? {
     let session = try Session(session)
@@ -104,12 +80,17 @@ struct TusTarget: UploadTarget {
     let url = session.urls[segment.number]
     // What it has sent counts until the server's answer does.
     var body: UploadBody?
-    var offset = segment.offset
+    var offset = max(
+      segment.offset,
+      taken.withLock { there in
+        defer { there = 0 }
+        return there
+      })
+    if offset == segment.range.upperBound, !segment.range.isEmpty { return UploadReceipt(segment: segment.number) }
     // An empty file has one request too, with which some servers make the file.
     repeat {
       let source = upload.body.source
-      let piece = source.piece(
-        at: offset, of: segment.range, most: parameters.partSize ?? max(Self.standardPiece, source.block))
+      let piece = piece(at: offset, of: segment.range, source)
       // The last byte finishes the upload.
       if piece.upperBound == segment.range.upperBound { try await source.check() }
       var headers = headers(for: url)
@@ -137,11 +118,20 @@ struct TusTarget: UploadTarget {
     return UploadReceipt(segment: segment.number)
   }
 
+  /// What one request sends.
+  func piece(at offset: Int64, of range: Range<Int64>, _ source: any UploadSource) -> Range<Int64> {
+    source.piece(at: offset, of: range, most: parameters.partSize ?? max(Self.standardPiece, source.block))
+  }
+
+  static func checksum(_ bytes: ArraySlice<UInt8>) -> (name: String, value: String) {
+    ("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))")
+  }
+
   private func hashed(
     _ request: CurlRequest, _ bytes: ArraySlice<UInt8>, until end: Int64, of upload: UploadOrder
   ) async throws -> (UploadBody, CurlAnswer) {
     var request = request
-    request.headers.append(("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))"))
+    request.headers.append(Self.checksum(bytes))
     return try await sent(request, upload.body.holding(bytes), until: end)
   }
 
@@ -191,12 +181,13 @@ struct TusTarget: UploadTarget {
   /// What is not sure, because tus does not tell which uploads a server has, and each has a place of its own.
   static func remark(_ session: Session, and other: String? = nil) -> String? {
     var remarks: [String] = []
-    if session.isAgain {
+    if session.left.isAgain {
       remarks.append("the answer to an earlier end of this upload was lost: the server may have the file a second time")
     }
-    if session.hasOrphan {
+    if session.left.hasOrphan {
       remarks.append(
-        "the answer to the creation of an upload was lost: the server may keep an empty one until it lets it expire")
+        "the answer to the creation of an upload was lost: the server may keep an unfinished one until it lets it expire"
+      )
     }
     if let other { remarks.append(other) }
     return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
@@ -212,6 +203,10 @@ struct TusTarget: UploadTarget {
   @discardableResult
   func abort(session: [UInt8]) async throws -> Bool {
     let session = try Session(session)
+    left.withLock { left in
+      if session.left.isAgain { left.isAgain = true }
+      if session.left.hasOrphan { left.hasOrphan = true }
+    }
     guard session.terminates else { return false }
     return try await terminated(session.urls + [session.joined].compactMap(\.self)).hasEnded
   }

@@ -1,0 +1,112 @@
+import ReelhaulCurl
+import ReelhaulMessages
+import ReelhaulSystem
+import TaskCore
+
+extension TusTarget {
+  func begin(_ upload: UploadOrder) async throws -> [UInt8] {
+    let server = try await capabilities()
+    guard server.extensions.contains("creation") else {
+      throw TaskFailure(code: .destinationInvalid, message: "\(location) does not create uploads", class: .fail)
+    }
+    var session = Session(
+      hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
+        && server.hashes.contains("sha256"),
+      terminates: server.extensions.contains("termination"), left: left.withLock { $0 })
+    if upload.mayBeThere { session.left.isAgain = true }
+    let count = upload.plan.segments(of: upload.size)
+    let isWhole = carriesWhole(upload, server)
+    taken.withLock { $0 = 0 }
+    for segment in 0..<count {
+      let size = upload.plan.range(of: segment, size: upload.size).count
+      var headers = [(name: "Upload-Length", value: "\(size)")]
+      if count > 1 { headers.append(("Upload-Concat", "partial")) } else { headers.append(metadata(upload)) }
+      do {
+        session.urls.append(
+          isWhole
+            ? try await createWhole(upload, headers, isHashed: session.hashes) : try await create(headers))
+        if count > 1, segment < count - 1 { try await upload.record(session.json) }
+      } catch {
+        _ = try? await abort(session: session.json)
+        throw error
+      }
+    }
+    return session.json
+  }
+
+  /// Whether the creation brings the whole file. After a lost answer it does not: each would be a file more.
+  private func carriesWhole(_ upload: UploadOrder, _ server: Capabilities) -> Bool {
+    let whole = 0..<upload.size
+    return parameters.creationWithUpload && server.extensions.contains("creation-with-upload") && !upload.mayBeThere
+      && !whole.isEmpty && upload.plan.segments(of: upload.size) == 1
+      && piece(at: 0, of: whole, upload.body.source) == whole
+  }
+
+  /// The URL of a new upload that was sent with its creation. What the server has taken of it is ``taken``.
+  private func createWhole(
+    _ upload: UploadOrder, _ headers: [(name: String, value: String)], isHashed: Bool
+  ) async throws -> String {
+    let source = upload.body.source
+    try await source.check()
+    try await upload.publishing(true)
+    let url =
+      isHashed
+      ? try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
+        try await create(headers + [Self.checksum(bytes)], body: upload.body.holding(bytes))
+      } : try await create(headers, body: upload.body.streaming(0..<upload.size))
+    if taken.withLock({ $0 }) < upload.size { try await upload.publishing(false) }
+    return url
+  }
+
+  /// The URL of a new upload.
+  ///
+  /// - Parameters:
+  ///   - body: All of its bytes.
+  ///   - deadline: For one that the server makes of others: it may copy all bytes before it answers.
+  func create(
+    _ more: [(name: String, value: String)], body: UploadBody? = nil, takes deadline: Duration? = nil
+  ) async throws -> String {
+    var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
+    if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
+    if let body {
+      request.headers.append(("Content-Type", "application/offset+octet-stream"))
+      (request.body, request.lowSpeed) = (body, .upload)
+    }
+    defer { body?.release() }
+    request.isSentOnce = true
+    request.mayBegin = { [ledger] in ledger.mayWrite }
+    let answer: CurlAnswer
+    do { answer = try await lane.answer(request) } catch { throw body?.failure ?? error }
+    guard answer.status == 201 else {
+      var failure =
+        body == nil ? TaskFailure(refusing: answer.head, url: endpoint.text) : Self.failure(answer, url: endpoint.text)
+      if answer.isSuccess {
+        failure.message += ", but tus answers the creation of an upload with 201"
+        // It may have made one.
+        if let url = try? place(in: answer) { _ = try? await terminated([url], areOurs: false) }
+      }
+      throw failure
+    }
+    let url = try place(in: answer)
+    // What it says of bytes that it cannot have is not believed: the upload itself is asked for.
+    if let body, let told = answer.head["upload-offset"].flatMap({ Int64($0) }), 0...body.size ~= told {
+      taken.withLock { $0 = told }
+    }
+    return url
+  }
+
+  /// The URL of the upload that a creation has made.
+  private func place(in answer: CurlAnswer) throws -> String {
+    guard let url = answer.head["location"].flatMap(endpoint.resolving), ["http", "https"].contains(url.scheme),
+      !url.hasCredentials, url.text.utf8.count <= TaskSpec.urlLimit
+    else {
+      throw TaskFailure.badResponse("the new upload has no URL", url: endpoint.text)
+    }
+    guard endpoint.scheme == "http" || url.scheme == "https" else {
+      throw TaskFailure(
+        code: .redirectRefused, message: "\(location) gives its upload a URL without TLS, which is never used",
+        class: .fail)
+    }
+    return url.text
+  }
+}
