@@ -327,6 +327,7 @@ import Testing
       ),
       ("reelhaul token list --scope write", 2, "--scope belongs to 'create'"),
       ("reelhaul token list --name ci", 2, "--name belongs to 'create' and 'revoke'"),
+      ("reelhaul token revoke ci --name other", 2, "--name is another name for ci"),
       ("reelhaul dead-letters drop 1-1 -n 5", 2, "--limit belongs to 'list'"),
       ("reelhaul list --postgres postgress://u:secret@h/d", 2, "must be postgres://"),
     ])

@@ -18,7 +18,7 @@ import Testing
 
   @Test("a missing distribution is reported with KAFKA_HOME")
   func saysWhatIsMissing() async {
-    let error = await #expect(throws: ApacheKafkaError.self) {
+    let error = await #expect(throws: LocalFleetError.self) {
       _ = try await ApacheKafka(home: "/nowhere", directory: "/nowhere/data")
     }
     #expect(error?.description.contains("KAFKA_HOME") == true)

@@ -96,8 +96,8 @@ struct EmbeddedPostgresTests {
 
   @Test("a missing installation is reported with its package")
   func anInstallationThatIsMissingIsNamed() {
-    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(in: "/nonexistent") }
-    let error = #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(major: 99) }
+    #expect(throws: LocalFleetError.self) { try PostgresInstallation.find(in: "/nonexistent") }
+    let error = #expect(throws: LocalFleetError.self) { try PostgresInstallation.find(major: 99) }
     #expect(error?.description.contains("postgresql-99") == true)
   }
 

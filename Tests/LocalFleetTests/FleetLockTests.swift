@@ -9,7 +9,7 @@ import Testing
     let layout = FleetLayout(root: directory.path)
     do {
       let first = try FleetLock(layout)
-      #expect(throws: FleetError.self) { try FleetLock(layout) }
+      #expect(throws: LocalFleetError.self) { try FleetLock(layout) }
       withExtendedLifetime(first) {}
     }
     // It ends with its holder.

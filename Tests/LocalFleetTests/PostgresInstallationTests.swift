@@ -15,8 +15,8 @@ import Testing
       }
     }
     try install(14)
-    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(in: root.path) }
-    #expect(throws: EmbeddedPostgresError.self) { try PostgresInstallation.find(major: 14, in: root.path) }
+    #expect(throws: LocalFleetError.self) { try PostgresInstallation.find(in: root.path) }
+    #expect(throws: LocalFleetError.self) { try PostgresInstallation.find(major: 14, in: root.path) }
     try install(15)
     try install(16)
     #expect(try PostgresInstallation.find(in: root.path).major == 16)

@@ -27,8 +27,8 @@ package actor ApacheKafka {
     guard LocalFile.isExecutable("\(home)/bin/kafka-server-start.sh"),
       LocalFile.isExecutable("\(home)/bin/kafka-storage.sh")
     else {
-      throw ApacheKafkaError(
-        description: "\(home) is not an Apache Kafka: it has no bin/kafka-server-start.sh; correct KAFKA_HOME")
+      throw LocalFleetError(
+        "\(home) is not an Apache Kafka: it has no bin/kafka-server-start.sh; correct KAFKA_HOME")
     }
     self.home = home
     self.directory = directory
@@ -126,9 +126,9 @@ package actor ApacheKafka {
     return options
   }
 
-  private func failure(_ what: String) -> ApacheKafkaError {
-    ApacheKafkaError(
-      description: "Apache Kafka \(what); it needs Java 17 or newer; \(LocalFile.end(of: logFile))")
+  private func failure(_ what: String) -> LocalFleetError {
+    LocalFleetError(
+      "Apache Kafka \(what); it needs Java 17 or newer; \(LocalFile.end(of: logFile))")
   }
 
   /// 16 random bytes as unpadded base64url, Kafka's form of a cluster id. It never starts with a dash, because a

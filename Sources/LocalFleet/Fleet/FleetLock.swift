@@ -13,7 +13,7 @@ final class FleetLock: Sendable {
       let failure = SystemError.last("lock \(layout.lock)")
       close(descriptor)
       guard failure.errno == EWOULDBLOCK else { throw failure }
-      throw FleetError("another fleet already runs on \(layout.root): stop it first, or choose another --data-dir")
+      throw LocalFleetError("another fleet already runs on \(layout.root): stop it first, or choose another --data-dir")
     }
   }
 

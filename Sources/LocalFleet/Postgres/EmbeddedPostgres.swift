@@ -117,7 +117,7 @@ package final class EmbeddedPostgres: Sendable {
     var patience: BootInstant? = .now + .seconds(10)
     while true {
       if let status = process.status {
-        throw EmbeddedPostgresError(
+        throw LocalFleetError(
           "PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
       }
       if let text = readText("\(dataDirectory)/postmaster.pid"), let file = PostmasterFile(text),

@@ -24,7 +24,7 @@ struct PostgresCluster: Sendable {
     try user?.checkOwns("\(directory)/data")
     try makeDirectory(directory, for: user)
     if let user, let obstacle = user.obstacle(on: "\(directory)/data") {
-      throw EmbeddedPostgresError(
+      throw LocalFleetError(
         "PostgreSQL runs as the user \(user.name), which may not enter \(obstacle): "
           + "choose a data directory elsewhere, chmod o+x \(obstacle), or do not run as root")
     }
@@ -32,7 +32,7 @@ struct PostgresCluster: Sendable {
     let made = readText(version).flatMap { Int($0.prefix { $0.isNumber }) }
     // Otherwise what is there would get the password of a new one.
     guard made != nil || access(version, F_OK) != 0 && [ENOENT, ENOTDIR].contains(errno) else {
-      throw EmbeddedPostgresError("\(version) cannot be read")
+      throw LocalFleetError("\(version) cannot be read")
     }
     let installation = try PostgresInstallation.find(major: made)
     let secret = "\(directory)/password"
@@ -61,7 +61,7 @@ struct PostgresCluster: Sendable {
     let logStart = LocalFile.size(logFile)
     let status = await (try ChildProcess(installation.initdb, arguments, options)).wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError("initdb failed (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
+      throw LocalFleetError("initdb failed (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
     }
     try await createDatabase(in: fresh, syncing: authentication == .password)
     guard rename(fresh, dataDirectory) == 0 else { throw SystemError.last("rename \(fresh)") }
@@ -84,7 +84,7 @@ struct PostgresCluster: Sendable {
     let process = try ChildProcess("/bin/sh", ["-c", command, installation.postgres, data, sql], options)
     let status = await process.wait()
     guard status == .exited(0) else {
-      throw EmbeddedPostgresError(
+      throw LocalFleetError(
         "the database could not be created (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
     }
   }
@@ -103,7 +103,7 @@ struct PostgresCluster: Sendable {
       // order.
       if file.isOrphan { kill(file.pid, SIGINT) }
       guard !deadline.hasPassed else {
-        throw EmbeddedPostgresError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")
+        throw LocalFleetError("\(dataDirectory) is in use by the PostgreSQL server \(file.pid): stop it first")
       }
       try await Task.sleep(for: .milliseconds(50))
     }

@@ -13,17 +13,17 @@ package struct PostgresInstallation: Sendable, Equatable {
   /// The newest installed version, or the version that made a data directory.
   package static func find(
     major wanted: Int? = nil, in root: String = "/usr/lib/postgresql"
-  ) throws(EmbeddedPostgresError) -> PostgresInstallation {
+  ) throws(LocalFleetError) -> PostgresInstallation {
     let oldest = PostgresConfiguration.oldestServer
     let installed = versions(in: root).filter { $0.major >= oldest }.sorted { $0.major > $1.major }
     if let wanted {
       if let match = installed.first(where: { $0.major == wanted }) { return match }
-      throw EmbeddedPostgresError(
+      throw LocalFleetError(
         "the data directory was made by PostgreSQL \(wanted), which is not installed: "
           + "apt-get install postgresql-\(wanted), or choose another data directory")
     }
     guard let newest = installed.first else {
-      throw EmbeddedPostgresError(
+      throw LocalFleetError(
         "no PostgreSQL \(oldest) or newer in \(root): apt-get install postgresql, or give the URL of a running server")
     }
     return newest

@@ -7,12 +7,12 @@ package struct ServiceUser: Sendable, Equatable {
   package let gid: UInt32
 
   /// Nil if this process is not root, and can run PostgreSQL itself.
-  static func forPostgres() throws(EmbeddedPostgresError) -> ServiceUser? {
+  static func forPostgres() throws(LocalFleetError) -> ServiceUser? {
     guard geteuid() == 0 else { return nil }
     for name in ["postgres", "nobody"] {
       if let user = ServiceUser(named: name) { return user }
     }
-    throw EmbeddedPostgresError("PostgreSQL does not run as root, and there is no user postgres: useradd postgres")
+    throw LocalFleetError("PostgreSQL does not run as root, and there is no user postgres: useradd postgres")
   }
 
   private init?(named name: String) {
@@ -26,11 +26,11 @@ package struct ServiceUser: Sendable, Equatable {
   }
 
   /// Throws if another user's PostgreSQL has made the directory: this one could not read it.
-  func checkOwns(_ path: String) throws(EmbeddedPostgresError) {
+  func checkOwns(_ path: String) throws(LocalFleetError) {
     var status = stat()
     guard stat(path, &status) == 0, status.st_uid != uid else { return }
     let owner = getpwuid(status.st_uid).map { String(cString: $0.pointee.pw_name) } ?? "\(status.st_uid)"
-    throw EmbeddedPostgresError(
+    throw LocalFleetError(
       "\(path) belongs to the user \(owner), and as root PostgreSQL runs as the user \(name): start it as \(owner)")
   }
 

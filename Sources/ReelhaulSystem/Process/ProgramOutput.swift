@@ -92,10 +92,14 @@ private struct Capture: ~Copyable {
       pollfd(fd: second.isAtEnd ? -1 : second.reader.raw, events: Int16(POLLIN), revents: 0),
     ]
     let count = poll(&polls, 2, milliseconds)
-    guard count >= 0 || errno == EINTR else { throw .last("poll") }
+    guard count >= 0 else {
+      // A signal came first, so there may be something.
+      if errno == EINTR { return 1 }
+      throw .last("poll")
+    }
     if polls[0].revents != 0 { first.receive() }
     if polls[1].revents != 0 { second.receive() }
-    return Int(max(count, 0))
+    return Int(count)
   }
 
   private mutating func receive() {

@@ -29,7 +29,7 @@ extension Subcommand {
           9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
           """, "Verify the file; start later and limit the rate"),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .refused))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused))
   ) { context in
     let spec = try await TaskSpec.of(.download, source: context.arguments.positionals[0], context).checked()
     return try await Submission(spec, context).run()

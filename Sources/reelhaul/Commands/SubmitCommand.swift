@@ -19,7 +19,7 @@ extension Subcommand {
           "Run a handler of your own"),
         Example("reelhaul submit transcode --parameters @job.json --priority 10", "Read the parameters from a file"),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .refused))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused))
   ) { context in
     let kind = TaskKind(rawValue: context.arguments.positionals[0])
     let spec = try await TaskSpec.of(kind, source: context.arguments[.source] ?? "", context)
@@ -54,7 +54,7 @@ extension Subcommand {
             + "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
           "Delete the file only if it is this one"),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .refused))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused))
   ) { context in
     var spec = try await TaskSpec.of(.delete, source: context.arguments.positionals[0], context)
     if context.arguments[flag: .recursive] { spec.parameters = Array(#"{"recursive":true}"#.utf8) }

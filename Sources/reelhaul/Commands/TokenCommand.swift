@@ -35,6 +35,7 @@ extension Subcommand {
       try context.arguments.refuse([.tokenScope, .tokenQueues, .tokenExpiry], "belongs to 'create'")
     }
     if words[0] == "list" { try context.arguments.refuse([.tokenName], "belongs to 'create' and 'revoke'") }
+    if words.count > 1 { try context.arguments.refuse([.tokenName], "is another name for \(words[1])") }
     return switch words[0] {
     case "create": try await create(context)
     case "list": try await list(context)

@@ -30,7 +30,7 @@ extension Subcommand {
           "reelhaul upload storage://default/talk.mp4 --to tus+https://up.example.com/files/", "Send it to a tus server"
         ),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .refused))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused))
   ) { context in try await send(.upload, context) }
 
   static let copy = Subcommand(
@@ -59,7 +59,7 @@ extension Subcommand {
           "Copy it to another store"),
         Example("reelhaul copy storage://default/a.mp4 storage://archive/a.mp4", "Copy it to another storage"),
       ],
-      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .refused))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound, .refused))
   ) { context in try await send(.copy, context) }
 
   private static let followUp = """

@@ -49,10 +49,9 @@ extension Subcommand {
 
   private static func drain(_ word: String, _ context: Context) async throws -> ExitCode {
     let worker = try await Fleet.withStoreToChange(context) { store in
-      let ending = word.lowercased().filter { $0 != "-" }
       let live = try await store.workers().filter(\.isLive)
-      let named = live.filter { "\($0.id)".filter { $0 != "-" }.hasSuffix(ending) }
-      guard ending.count >= IDEnding.least, let worker = named.first else {
+      let named = IDEnding(word).map { ending in live.filter { ending.matches($0.id) } } ?? []
+      guard let worker = named.first else {
         throw CommandFailure(.notFound, "there is no live worker \(word)", hint: "'reelhaul workers' shows them.")
       }
       guard named.count == 1 else {
