@@ -22,6 +22,9 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var checked: BlockSums?
   /// Whether the whole file may be at the destination: it was about to be finished, or sent as a whole.
   package var isPublishing = false
+  /// Whether an upload that is forgotten may have left the whole file, maybe of an earlier version, where the server chooses
+  /// the places.
+  package var mayBeTwice = false
   /// Whether the server has told that what it made of this version has other bytes, or may have told it before the task
   /// was canceled.
   package var isDoubted = false
@@ -47,6 +50,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
           json.member("checked", checked.text)
         }
         if isPublishing { json.member("publishing", true) }
+        if mayBeTwice { json.member("twice", true) }
         if isDoubted { json.member("doubted", true) }
         if setbacks > 0 { json.member("setbacks", setbacks) }
       }
@@ -54,7 +58,8 @@ package struct UploadCheckpoint: Hashable, Sendable {
     return Checkpoint(
       version: Self.version, generation: generation + Self.setback * setbacks, bytesDone: done.count,
       bytesTotal: identity.size,
-      stage: isPublishing && !plan.publishesAtOnce ? Checkpoint.publishing : nil, payload: payload)
+      stage: isPublishing && !plan.publishesAtOnce && done.count == identity.size ? Checkpoint.publishing : nil,
+      payload: payload)
   }
 
   package init(identity: UploadIdentity, plan: UploadPlan, generation: Int, intendedAt: Int64) {
@@ -79,6 +84,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       var block: Int64 = 0
       var checked: String?
       var isPublishing = false
+      var mayBeTwice = false
       var isDoubted = false
       var setbacks = 0
       try reader.object { reader, name throws(DecodingFailure) in
@@ -96,6 +102,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
         case "block": block = try reader.integer(1...Int64.max)
         case "checked": checked = try reader.string()
         case "publishing": isPublishing = try reader.bool()
+        case "twice": mayBeTwice = try reader.bool()
         case "doubted": isDoubted = try reader.bool()
         case "setbacks": setbacks = try reader.integer(0...max(0, envelope.generation / Self.setback))
         default: try reader.skip()
@@ -112,6 +119,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
       // Without it the source is checked once more.
       checkpoint.checked = checked.flatMap { BlockSums($0, block: block, size: identity.size) }
       checkpoint.isPublishing = isPublishing
+      checkpoint.mayBeTwice = mayBeTwice
       checkpoint.isDoubted = isDoubted
       return checkpoint
     }

@@ -156,6 +156,8 @@ final class UploadRun: @unchecked Sendable {
       }
     } else if let outcome = try await begin(&order) {
       return outcome
+    } else {
+      isTold = !publishes
     }
     guard let session = state?.session else { throw UploadGone() }
     // It cannot be there as long as something of it is missing.
@@ -170,7 +172,7 @@ final class UploadRun: @unchecked Sendable {
         isLimited ? [spec.rate, throttle.commonShare].compactMap(\.self).min() : nil
       },
       counted: { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) })
-    if state?.done != queue.confirmed {
+    if state?.done != queue.confirmed || isMissing && state?.isPublishing == true {
       keep(queue.confirmed)
       try await record { if isMissing { $0.isPublishing = false } }
     }
@@ -213,9 +215,7 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       state?.setbacks = earlier?.setbacks ?? 0
-      // What may have been made of the version before is not forgotten if this run ends soon.
-      state?.isPublishing = earlier?.isPublishing ?? false
-      state?.isDoubted = earlier?.isPublishing ?? false
+      state?.mayBeTwice = earlier.map { $0.isPublishing || $0.mayBeTwice } ?? false
     }
     try checkRepeat(after: earlier)
     // It may have changed under its validator, or a worker of an earlier version has checked it.
@@ -227,7 +227,7 @@ final class UploadRun: @unchecked Sendable {
     return UploadOrder(
       task: spec.id, generation: state.generation, size: state.identity.size, plan: plan,
       ifExists: spec.ifExists, sha256: spec.expect.sha256, mayBeThere: earlier?.isPublishing ?? false,
-      beginsAnew: ledger.beginsAnew,
+      mayBeTwice: state.mayBeTwice, beginsAnew: ledger.beginsAnew,
       body: UploadBodies(
         source: checked, throttle: throttle, loop: lane.loop,
         moved: { [metrics = lane.metrics, scheme] in metrics.moved($0, .upload, scheme) }
@@ -332,14 +332,19 @@ final class UploadRun: @unchecked Sendable {
     let opens = !order.plan.publishesAtOnce
     let former = state
     publishes = false
-    if opens { try await record { $0.intendedAt = Int64(Clocks.realtimeMilliseconds()) } }
+    if opens {
+      try await record {
+        $0.intendedAt = Int64(Clocks.realtimeMilliseconds())
+        if order.mayBeThere { $0.mayBeTwice = true }
+      }
+    }
     let session: [UInt8]
     do {
       session = opens ? try await opened(order) : try await target.begin(order)
-    } catch let failure as TaskFailure where opens && failure.tellsThatNothingWasMade {
+    } catch  where opens && Self.tellsThatNothingWasMade(error, wasSent: publishes) {
       // So that the next run looks for nothing that nobody has made.
       if state?.session == nil, let former { try await record { $0 = former } }
-      throw failure
+      throw error
     }
     guard ledger.mayWrite else {
       // The task has another owner, which knows nothing of it.
@@ -363,6 +368,14 @@ final class UploadRun: @unchecked Sendable {
       throw error
     }
     return nil
+  }
+
+  /// Whether the request that opens an upload was refused, or never reached the server. Refusals of who asks come before
+  /// anything is made, others of one that has brought the file maybe after that.
+  private static func tellsThatNothingWasMade(_ error: any Error, wasSent: Bool) -> Bool {
+    guard let failure = error as? TaskFailure else { return error is UploadSourceChanged && !wasSent }
+    guard let status = failure.code.httpStatus else { return failure.code == .connectFailed }
+    return 400..<500 ~= status && status != 408 && (!wasSent || [401, 403, 423, 429].contains(status))
   }
 
   /// Begins an upload. If the run is stopped meanwhile, the request goes on without it, and what it has opened is given
@@ -402,16 +415,5 @@ final class UploadRun: @unchecked Sendable {
     var object = object
     if object.verified == .none, object.size != nil { object.verified = .size }
     return .succeeded(object, bytes: order.size)
-  }
-}
-
-extension TaskFailure {
-  /// Whether the request was refused, or never reached the server.
-  fileprivate var tellsThatNothingWasMade: Bool {
-    if let status = code.httpStatus {
-      400..<500 ~= status && status != 408
-    } else {
-      code == .connectFailed
-    }
   }
 }

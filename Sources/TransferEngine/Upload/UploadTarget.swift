@@ -156,6 +156,8 @@ package struct UploadOrder: Sendable {
   var firstParallel: Int { body.isLimited ? 1 : min(plan.parallel, UploadQueue.firstWindow) }
   /// Whether an earlier run may have sent the whole file already.
   package var mayBeThere: Bool
+  /// Whether another upload of the task, maybe of an earlier version, may have left the whole file at a place of its own.
+  package var mayBeTwice = false
   /// Whether an earlier run may have sent some of it, or of another version, before the task was canceled.
   package var beginsAnew = false
   package let body: UploadBodies

@@ -40,9 +40,9 @@ import Testing
     try await UploadHarness.run(options: options) { harness in
       try harness.put(Self.small)
       let ledger = UploadRecordingLedger()
-      let known = Lock<[Bool?]>([])
+      let known = Lock<UploadCheckpoint?>(nil)
       harness.store.script { request in
-        if request.operation == .tusCreate { known.withLock { $0.append(ledger.last?.isPublishing) } }
+        if request.operation == .tusCreate { known.withLock { $0 = ledger.last } }
         return []
       }
       let outcome = await harness.run(Self.spec(harness), ledger: ledger)
@@ -50,13 +50,15 @@ import Testing
       #expect(Self.created(harness) == [Self.size] && harness.store.exchanges(.tusPatch).isEmpty)
       let request = harness.store.exchanges(.tusCreate).first?.request
       #expect((request?["upload-checksum"] != nil) == isHashed)
-      #expect(known.withLock { $0 } == [true], "the next run must know that the file may be there")
+      let recorded = known.withLock { $0 }
+      #expect(recorded?.isPublishing == true, "the next run must know that the file may be there")
+      #expect(recorded?.envelope.stage == nil, "nothing of it is sent yet")
       #expect(ledger.progress.last == Self.size)
       Self.expectOnce(harness)
     }
   }
 
-  @Test("a file is not sent so if nobody asks, it is empty or longer than a request, or the server does not offer it")
+  @Test("a file is not sent so if nobody asks, it is empty or too long, has a limit, or the server does not offer it")
   func others() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.small)
@@ -69,8 +71,12 @@ import Testing
       try Self.replace(harness, Self.small)
       harness.store.options.tusExtensions.removeAll { $0 == "creation-with-upload" }
       #expect(await harness.run(Self.spec(harness)).failure == nil)
-      #expect(Self.created(harness) == [0, 0, 0, 0])
-      #expect(harness.store.objects.count == 4 && harness.store.uploads.isEmpty)
+      harness.store.options.tusExtensions.append("creation-with-upload")
+      spec = Self.spec(harness)
+      spec.rate = 10 << 20
+      #expect(await harness.run(spec).failure == nil)
+      #expect(Self.created(harness) == [0, 0, 0, 0, 0])
+      #expect(harness.store.objects.count == 5 && harness.store.uploads.isEmpty)
     }
   }
 
@@ -115,7 +121,9 @@ import Testing
     }
   }
 
-  @Test("a creation that is refused has made nothing: the next one brings the file again", arguments: [423, 429, 460])
+  @Test(
+    "a creation that is refused before the bytes has made nothing: the next one brings them again",
+    arguments: [423, 429])
   func refused(status: Int) async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.small)
@@ -129,6 +137,60 @@ import Testing
       #expect(Self.created(harness) == [Self.size, Self.size])
       Self.expectOnce(harness)
     }
+  }
+
+  @Test("where the bytes of a creation are refused, an upload may be left") func refusedBytes() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.small)
+      harness.store.script { $0.operation == .tusCreate && $0.ordinal == 1 ? [.status(460)] : [] }
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger())
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let outcome = await harness.run(spec, from: ledger.last)
+      #expect(outcome.object?.remark?.contains("not confirmed") == true, "\(outcome)")
+      #expect(Self.created(harness) == [Self.size, 0])
+      Self.expectOnce(harness)
+    }
+  }
+
+  @Test("what was lost with a cancel is not sent so again, and told") func canceled() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.small)
+      let outcome = await harness.run(Self.spec(harness), ledger: UploadRecordingLedger(beginsAnew: true))
+      #expect(outcome.object?.remark?.contains("a second time") == true, "\(outcome)")
+      #expect(Self.created(harness) == [0])
+      let other = await harness.run(
+        Self.spec(harness, isAsked: false), ledger: UploadRecordingLedger(beginsAnew: true))
+      #expect(other.object != nil && other.object?.remark == nil, "\(other)")
+    }
+  }
+
+  @Test("what a server had, lost and lets expire is not called done") func lostBytes() async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.small)
+      let spec = Self.spec(harness)
+      harness.store.script {
+        $0.operation == .tusCreate ? [.offsetFalls(by: Self.size), .header("Upload-Offset", "\(Self.size)")] : []
+      }
+      let first = UploadRecordingLedger { if $0.done.count == Self.size { throw TestFleetError("no store") } }
+      _ = await harness.run(spec, ledger: first)
+      #expect(first.last?.isPublishing == true && first.last?.done.isEmpty == true)
+      harness.store.always(.tusPatch, .status(503))
+      let second = UploadRecordingLedger()
+      let failed = await harness.run(spec, from: first.last, ledger: second)
+      #expect(failed.failure != nil && second.last?.isPublishing == false, "\(failed)")
+      harness.store.script {
+        $0.operation == .tusHead && $0.target.hasSuffix(Self.name(of: second)) ? [.status(404)] : []
+      }
+      let outcome = await harness.run(spec, from: second.last)
+      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(harness.store.objects.values.map(\.bytes) == [Self.small])
+    }
+  }
+
+  /// The last word of the URL of an upload.
+  private static func name(of ledger: UploadRecordingLedger) -> String {
+    let text = String(decoding: ledger.last?.session ?? [], as: UTF8.self)
+    return text.split(separator: "\"").first { $0.hasPrefix("http") }?.split(separator: "/").last.map(String.init) ?? ""
   }
 
   @Test("what a server claims to have is not believed if it cannot have it", arguments: ["-1", "100001", "all"])
@@ -204,7 +266,8 @@ import Testing
         return []
       }
       let outcome = await harness.run(Self.spec(harness))
-      #expect(outcome.failure == nil, "\(outcome)")
+      #expect(outcome.object != nil && outcome.object?.remark == nil, "\(outcome)")
+      #expect(Self.created(harness) == [Self.size])
       Self.expectOnce(harness)
     }
   }

@@ -12,10 +12,12 @@ extension TusTarget {
     var session = Session(
       hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
         && server.hashes.contains("sha256"),
-      terminates: server.extensions.contains("termination"), left: left.withLock { $0 })
-    if upload.mayBeThere { session.left.isAgain = true }
+      terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere || upload.mayBeTwice,
+      hasOrphan: hasOrphan.withLock { $0 })
+    // What was sent with the creation before a cancel is forgotten.
+    if upload.beginsAnew, parameters.creationWithUpload { session.isAgain = true }
     let count = upload.plan.segments(of: upload.size)
-    let isWhole = carriesWhole(upload, server)
+    let isWhole = !session.isAgain && carriesWhole(upload, server)
     taken.withLock { $0 = 0 }
     for segment in 0..<count {
       let size = upload.plan.range(of: segment, size: upload.size).count
@@ -25,6 +27,8 @@ extension TusTarget {
         session.urls.append(
           isWhole
             ? try await createWhole(upload, headers, isHashed: session.hashes) : try await create(headers))
+        // If it is gone in the next run, it was never whole.
+        if isWhole, taken.withLock({ $0 }) < upload.size { try await upload.publishing(false) }
         if count > 1, segment < count - 1 { try await upload.record(session.json) }
       } catch {
         _ = try? await abort(session: session.json)
@@ -34,12 +38,12 @@ extension TusTarget {
     return session.json
   }
 
-  /// Whether the creation brings the whole file. After a lost answer it does not: each would be a file more.
+  /// Whether the creation may bring the whole file. Under a limit of the rate it does not: a run that is stopped lets its
+  /// creation go on.
   private func carriesWhole(_ upload: UploadOrder, _ server: Capabilities) -> Bool {
-    let whole = 0..<upload.size
-    return parameters.creationWithUpload && server.extensions.contains("creation-with-upload") && !upload.mayBeThere
-      && !whole.isEmpty && upload.plan.segments(of: upload.size) == 1
-      && piece(at: 0, of: whole, upload.body.source) == whole
+    parameters.creationWithUpload && server.extensions.contains("creation-with-upload")
+      && upload.plan.segments(of: upload.size) == 1 && !upload.body.isLimited
+      && 1...min(parameters.partSize ?? .max, Self.standardPiece) ~= upload.size
   }
 
   /// The URL of a new upload that was sent with its creation. What the server has taken of it is ``taken``.
@@ -47,15 +51,12 @@ extension TusTarget {
     _ upload: UploadOrder, _ headers: [(name: String, value: String)], isHashed: Bool
   ) async throws -> String {
     let source = upload.body.source
-    try await source.check()
-    try await upload.publishing(true)
-    let url =
-      isHashed
-      ? try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
-        try await create(headers + [Self.checksum(bytes)], body: upload.body.holding(bytes))
-      } : try await create(headers, body: upload.body.streaming(0..<upload.size))
-    if taken.withLock({ $0 }) < upload.size { try await upload.publishing(false) }
-    return url
+    return try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
+      try await source.check()
+      try await upload.publishing(true)
+      return try await create(
+        headers + (isHashed ? [Self.checksum(bytes)] : []), body: upload.body.holding(bytes))
+    }
   }
 
   /// The URL of a new upload.
@@ -69,14 +70,14 @@ extension TusTarget {
     var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
     if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
     if let body {
-      request.headers.append(("Content-Type", "application/offset+octet-stream"))
+      // A server that answers before it has the bytes has made an upload already.
+      request.headers += [("Content-Type", "application/offset+octet-stream"), ("Expect", "")]
       (request.body, request.lowSpeed) = (body, .upload)
     }
     defer { body?.release() }
     request.isSentOnce = true
     request.mayBegin = { [ledger] in ledger.mayWrite }
-    let answer: CurlAnswer
-    do { answer = try await lane.answer(request) } catch { throw body?.failure ?? error }
+    let answer = try await lane.answer(request)
     guard answer.status == 201 else {
       var failure =
         body == nil ? TaskFailure(refusing: answer.head, url: endpoint.text) : Self.failure(answer, url: endpoint.text)

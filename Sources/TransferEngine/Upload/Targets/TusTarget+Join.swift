@@ -10,7 +10,7 @@ extension TusTarget {
 
   /// Lets the server make one upload of the parts, and records it: another run must not join them again.
   func join(_ session: inout Session, _ upload: UploadOrder) async throws {
-    if upload.mayBeThere { session.left.isAgain = true }
+    if upload.mayBeThere { session.isAgain = true }
     guard ledger.mayWrite else { throw CancellationError() }
     let parts = session.urls.joined(separator: " ")
     do {

@@ -1,14 +1,6 @@
 import ReelhaulCodec
 
 extension TusTarget {
-  /// What the server may have of uploads that nobody can ask for.
-  struct Left {
-    /// Whether a former upload of the same file may have ended, whose answer was lost.
-    var isAgain = false
-    /// Whether the answer to a creation may have been lost.
-    var hasOrphan = false
-  }
-
   struct Session {
     /// One URL for each segment.
     var urls: [String] = []
@@ -16,7 +8,10 @@ extension TusTarget {
     var hashes = false
     /// Whether an upload can be given up.
     var terminates = false
-    var left = Left()
+    /// Whether a former upload of the file may have ended, whose answer was lost.
+    var isAgain = false
+    /// Whether a creation may have left an upload that nobody knows of.
+    var hasOrphan = false
     /// The upload that the others were joined to.
     var joined: String?
     /// Whether the server has said that it lacks bytes.
@@ -31,8 +26,8 @@ extension TusTarget.Session: UploadSession {
       try reader.array { reader, _ throws(DecodingFailure) in urls.append(try reader.string()) }
     case "hashes": hashes = try reader.bool()
     case "terminates": terminates = try reader.bool()
-    case "again": left.isAgain = try reader.bool()
-    case "orphan": left.hasOrphan = try reader.bool()
+    case "again": isAgain = try reader.bool()
+    case "orphan": hasOrphan = try reader.bool()
     case "joined": joined = try reader.string()
     case "short": isShort = try reader.bool()
     default: try reader.skip()
@@ -45,8 +40,8 @@ extension TusTarget.Session: UploadSession {
         json.member("urls", urls)
         json.member("hashes", hashes)
         json.member("terminates", terminates)
-        json.member("again", left.isAgain)
-        if left.hasOrphan { json.member("orphan", true) }
+        json.member("again", isAgain)
+        if hasOrphan { json.member("orphan", true) }
         if let joined { json.member("joined", joined) }
         if isShort { json.member("short", true) }
       }

@@ -18,12 +18,12 @@ struct TusTarget: UploadTarget {
   let ledger: any TransferLedger
 
   /// The bytes of one request. A server may forget what it has of a request that was cut off.
-  private static let standardPiece: Int64 = 8 << 20
+  static let standardPiece: Int64 = 8 << 20
   /// Smaller files are not worth several uploads.
   private static let leastSegment: Int64 = 64 << 20
   private static let parallel: Int64 = 4
-  /// What earlier uploads of the task may have left, of which this run has heard.
-  let left = Lock(Left())
+  /// Whether an earlier creation may have left an upload.
+  let hasOrphan = Lock(false)
   /// The bytes that this run's creation of an upload has taken, until they are sent or found to be there.
   let taken = Lock<Int64>(0)
 
@@ -46,7 +46,7 @@ struct TusTarget: UploadTarget {
     let session = try Session(session)
     let count = upload.plan.segments(of: upload.size)
     guard session.urls.count == count else {
-      left.withLock { $0.hasOrphan = true }
+      hasOrphan.withLock { $0 = true }
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -67,7 +67,7 @@ struct TusTarget: UploadTarget {
   }
 
   /// tus does not list uploads: one whose URL nobody has heard of stays until the server lets it expire.
-  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { left.withLock { $0.hasOrphan = true } }
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { hasOrphan.withLock { $0 = true } }
 
   func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? {
     let session = try Session(session)
@@ -90,7 +90,8 @@ struct TusTarget: UploadTarget {
     // An empty file has one request too, with which some servers make the file.
     repeat {
       let source = upload.body.source
-      let piece = piece(at: offset, of: segment.range, source)
+      let piece = source.piece(
+        at: offset, of: segment.range, most: parameters.partSize ?? max(Self.standardPiece, source.block))
       // The last byte finishes the upload.
       if piece.upperBound == segment.range.upperBound { try await source.check() }
       var headers = headers(for: url)
@@ -116,11 +117,6 @@ struct TusTarget: UploadTarget {
       try await segment.kept(offset - segment.range.lowerBound)
     } while offset < segment.range.upperBound
     return UploadReceipt(segment: segment.number)
-  }
-
-  /// What one request sends.
-  func piece(at offset: Int64, of range: Range<Int64>, _ source: any UploadSource) -> Range<Int64> {
-    source.piece(at: offset, of: range, most: parameters.partSize ?? max(Self.standardPiece, source.block))
   }
 
   static func checksum(_ bytes: ArraySlice<UInt8>) -> (name: String, value: String) {
@@ -181,12 +177,12 @@ struct TusTarget: UploadTarget {
   /// What is not sure, because tus does not tell which uploads a server has, and each has a place of its own.
   static func remark(_ session: Session, and other: String? = nil) -> String? {
     var remarks: [String] = []
-    if session.left.isAgain {
+    if session.isAgain {
       remarks.append("the answer to an earlier end of this upload was lost: the server may have the file a second time")
     }
-    if session.left.hasOrphan {
+    if session.hasOrphan {
       remarks.append(
-        "the answer to the creation of an upload was lost: the server may keep an unfinished one until it lets it expire"
+        "the creation of an upload was not confirmed: the server may keep an unfinished one until it lets it expire"
       )
     }
     if let other { remarks.append(other) }
@@ -203,10 +199,7 @@ struct TusTarget: UploadTarget {
   @discardableResult
   func abort(session: [UInt8]) async throws -> Bool {
     let session = try Session(session)
-    left.withLock { left in
-      if session.left.isAgain { left.isAgain = true }
-      if session.left.hasOrphan { left.hasOrphan = true }
-    }
+    if session.hasOrphan { hasOrphan.withLock { $0 = true } }
     guard session.terminates else { return false }
     return try await terminated(session.urls + [session.joined].compactMap(\.self)).hasEnded
   }
