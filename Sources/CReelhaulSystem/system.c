@@ -58,6 +58,12 @@ int rh_stat_beneath(int directory, const char *name, struct stat *status) {
   return outcome;
 }
 
+uint64_t rh_mount(int directory, const char *path) {
+  struct statx status = {0};
+  int outcome = statx(directory, path, *path ? 0 : AT_EMPTY_PATH, STATX_MNT_ID, &status);
+  return outcome == 0 && status.stx_mask & STATX_MNT_ID ? status.stx_mnt_id : 0;
+}
+
 const int rh_o_path = O_PATH;
 
 int rh_list(int directory, void *buffer, size_t capacity) {

@@ -144,7 +144,7 @@ package actor OTLPExporter {
         continue
       }
       let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
-      await send(encoder.encode(metrics, start: begunAt, now: now), to: endpoint, what: "metrics", until: end)
+      await send(encoder.encode(metrics, start: min(begunAt, now), now: now), to: endpoint, what: "metrics", until: end)
       if end != nil { return }
     }
   }

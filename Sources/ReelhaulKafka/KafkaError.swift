@@ -14,6 +14,7 @@ package struct KafkaError: Error, Hashable, Sendable {
     package static let timedOut = Code(RD_KAFKA_RESP_ERR__TIMED_OUT)
     package static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     package static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+    package static let tls = Code(RD_KAFKA_RESP_ERR__SSL)
     package static let transport = Code(RD_KAFKA_RESP_ERR__TRANSPORT)
     package static let invalidArgument = Code(RD_KAFKA_RESP_ERR__INVALID_ARG)
     /// Another producer with the same `transactional.id` has started.
@@ -97,6 +98,9 @@ package struct KafkaError: Error, Hashable, Sendable {
 
   /// Whether somebody must act, because the error will not pass.
   package var isRefusal: Bool { Self.refusals.contains(code) }
+
+  /// Whether it may be because of a certificate, of this side or the other.
+  package var isOfTLS: Bool { code == .tls || code == Code(RD_KAFKA_RESP_ERR__AUTHENTICATION) }
 
   private static let refusals: Set<Code> = Set(
     [

@@ -84,6 +84,8 @@ package final class Logger: Sendable {
 
   private static func write(_ ring: Condition<Ring>, _ format: LogFormat, _ descriptor: Int32) {
     var bytes: [UInt8] = []
+    // What a full disk has cost: lines, and the end of the last one.
+    var (lost, isCut) = (0, false)
     while true {
       let (lines, dropped, isClosed) = ring.wait(
         until: { !$0.lines.isEmpty || $0.dropped > 0 || $0.isClosed },
@@ -95,14 +97,20 @@ package final class Logger: Sendable {
           return (ring.lines, ring.dropped, ring.isClosed)
         })
       bytes.removeAll(keepingCapacity: true)
+      if isCut { bytes.append(UInt8(ascii: "\n")) }
       for line in lines { line.encode(format, into: &bytes) }
-      if dropped > 0, !isClosed {
+      lost += dropped
+      let end = bytes.count
+      if lost > 0, !isClosed {
         LogLine(
-          level: .warning, message: "log lines dropped", fields: [("count", .integer(dropped))],
+          level: .warning, message: "log lines dropped", fields: [("count", .integer(lost))],
           time: Timestamp(microseconds: Clocks.realtimeMicroseconds())
         ).encode(format, into: &bytes)
       }
-      writeAll(bytes, to: descriptor)
+      let written = writeAll(bytes, to: descriptor)
+      if written == bytes.count { lost = 0 }
+      if written < end { lost += bytes[max(written, isCut ? 1 : 0)..<end].count { $0 == UInt8(ascii: "\n") } }
+      if written > 0 { isCut = bytes[written - 1] != UInt8(ascii: "\n") }
       if isClosed {
         ring.withLock { $0.isDone = true }
         return ring.broadcast()
@@ -121,7 +129,8 @@ package final class Logger: Sendable {
     return .json
   }
 
-  private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) {
+  /// Returns how many bytes could be written: a disk may be full.
+  private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int {
     var start = 0
     while start < bytes.count {
       let count = bytes[start...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -130,8 +139,9 @@ package final class Logger: Sendable {
       } else if errno == EAGAIN {
         StandardStream.wait(for: POLLOUT, at: descriptor)
       } else if errno != EINTR {
-        return
+        return start
       }
     }
+    return start
   }
 }

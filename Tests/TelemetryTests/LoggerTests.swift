@@ -2,6 +2,7 @@ import Glibc
 import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
+import TestKit
 import Testing
 
 @Suite struct LoggerTests {
@@ -30,6 +31,31 @@ import Testing
     #expect(abs((time?.microseconds ?? 0) - Clocks.realtimeMicroseconds()) < 3_600_000_000)
     #expect(
       lines[0].hasSuffix("\"level\":\"info\",\"msg\":\"task claimed\",\"task\":\"a b\",\"epoch\":3,\"first\":true}"))
+  }
+
+  @Test("lines that a full disk has cost are counted once there is room") func fullDisk() async throws {
+    let directory = try TemporaryDirectory()
+    let file = try FileDescriptor.open("\(directory.path)/log", O_RDWR | O_CREAT | O_APPEND)
+    let full = try FileDescriptor.open("/dev/full", O_WRONLY)
+    let used = dup(full.raw)
+    defer { close(used) }
+    let logger = Logger(level: .info, format: .json, descriptor: used)
+    var count = 0
+    // Nobody sees when the writer has failed, so it is tried until it has.
+    try await eventually("a dropped line is told") {
+      dup2(full.raw, used)
+      logger.info("lost")
+      count += 1
+      try await Task.sleep(for: .milliseconds(10))
+      dup2(file.raw, used)
+      logger.info("kept")
+      try await Task.sleep(for: .milliseconds(10))
+      return try String(decoding: file.contents(), as: UTF8.self).contains("log lines dropped")
+    }
+    logger.close()
+    let lines = try String(decoding: file.contents(), as: UTF8.self).split(separator: "\n")
+    #expect(lines.count { $0.contains("kept") } == count, "\(lines)")
+    #expect(lines.contains { $0.contains("\"msg\":\"log lines dropped\",\"count\":1}") }, "\(lines)")
   }
 
   @Test("control characters are escaped in every format")

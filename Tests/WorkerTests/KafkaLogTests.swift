@@ -44,4 +44,29 @@ import Testing
     let told = try log([away, .answered, away, .answered, away, .answered])
     #expect(told == ["Kafka cannot be reached", "Kafka can be reached again"])
   }
+
+  @Test("a worker whose certificate is refused ends, if it is another one now than when it began") func renewedFiles()
+    throws
+  {
+    let directory = try TemporaryDirectory()
+    let path = "\(directory.path)/ca.pem"
+    try TextFile.write("old", to: path, mode: 0o600)
+    let refusal = KafkaNotice.error(KafkaError(code: .tls, message: "it has expired"))
+    for patience in [Duration.zero, .seconds(60)] {
+      let ends = Lock<[String]>([])
+      let log = Logger(level: .error, format: .json, descriptor: STDERR_FILENO)
+      defer { log.close() }
+      let observer = try KafkaConfiguration(
+        bootstrap: "127.0.0.1:9092", properties: ["security.protocol": "SSL", "ssl.ca.location": path]
+      ).logging(to: log, patience: patience) { error in ends.withLock { $0.append("\(error)") } }.observer
+      for _ in 0..<3 { observer(refusal) }
+      #expect(ends.withLock { $0 } == [], "the file is the same")
+      try TextFile.write("new, after \(patience)", to: path, mode: 0o600)
+      observer(away)
+      #expect(ends.withLock { $0 } == [], "nobody refuses it")
+      observer(refusal)
+      let told = ends.withLock { $0 }
+      #expect(told.count == (patience == .zero ? 1 : 0) && told.allSatisfy { $0.contains("have changed") }, "\(told)")
+    }
+  }
 }

@@ -28,6 +28,8 @@ int rh_pipe(int ends[2]);
 int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, bool crosses_mounts);
 /// lstat(2) of `name` in `directory`: -EXDEV if something is mounted there.
 int rh_stat_beneath(int directory, const char *name, struct stat *status);
+/// The mount that `path` leads to, or that an open `directory` is on, if the path is empty: 0 if the kernel does not tell it.
+uint64_t rh_mount(int directory, const char *path);
 /// O_PATH of open(2).
 extern const int rh_o_path;
 /// getdents64(2): the number of bytes of `struct dirent` that it has put into `buffer`, or 0 at the end.

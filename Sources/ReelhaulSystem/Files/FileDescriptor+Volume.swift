@@ -17,6 +17,11 @@ extension FileDescriptor {
   /// Whether closing a file of this file system writes nothing. Network file systems write its changes before they close it.
   package borrowing func closesWithoutWriting() -> Bool { rh_closes_without_writing(raw) }
 
+  /// The mount over which the file was opened, and that at a path; 0 if the kernel does not tell it. A file system that is
+  /// mounted again has another one.
+  package borrowing func mount() -> UInt64 { rh_mount(raw, "") }
+  package static func mount(at path: String) -> UInt64 { rh_mount(AT_FDCWD, path) }
+
   /// Whether the file is on a file system that another machine or program serves.
   package borrowing func isRemote() -> Bool { rh_is_remote(raw) }
 

@@ -10,8 +10,10 @@ final class CredentialCommands: Sendable {
   private struct Entry {
     var command: CredentialCommand
     var credential: Credential
-    /// Microseconds since 1970.
+    /// Microseconds since 1970; of one without an end, see ``deadline``.
     var until: Int64
+    /// The clock may be set back.
+    var deadline: BootInstant?
   }
 
   /// A program that is to run or runs.
@@ -45,7 +47,8 @@ final class CredentialCommands: Sendable {
   ) async throws -> Credential {
     let now = Clocks.realtimeMicroseconds()
     let found: Credential? = state.withLock { state in
-      guard let entry = state.entries[name], entry.command == command, entry.until > now, !isRefused(entry.credential)
+      guard let entry = state.entries[name], entry.command == command, entry.until > now,
+        entry.deadline.map({ .now < $0 }) ?? true, !isRefused(entry.credential)
       else { return nil }
       return entry.credential
     }
@@ -90,6 +93,7 @@ final class CredentialCommands: Sendable {
       if state.runs[name] === run { state.runs[name] = nil }
       guard case .success(let credential) = result else { return result }
       let until: Int64
+      var deadline: BootInstant?
       if let end = credential.expiresAt?.microseconds {
         guard end > now else {
           return .failure(
@@ -101,9 +105,9 @@ final class CredentialCommands: Sendable {
         // One that lasts only minutes is kept too, but not for long: every run of the program costs others something.
         until = max(end - 300_000_000, min(end, now + 10_000_000))
       } else {
-        until = now + 900_000_000
+        (until, deadline) = (.max, .now + .seconds(900))
       }
-      state.entries[name] = Entry(command: run.command, credential: credential, until: until)
+      state.entries[name] = Entry(command: run.command, credential: credential, until: until, deadline: deadline)
       return result
     }
   }

@@ -84,6 +84,9 @@ extension Volume {
     do throws(SystemError) {
       try staging.touch()
       return Int(try staging.status().st_mtim.tv_sec)
+    } catch  where !isRemote && (error.errno == ENOSPC || error.errno == EDQUOT) {
+      // Some file systems need space for a time.
+      return Int(Clocks.realtimeMilliseconds() / 1000)
     } catch {
       throw StorageError(error, storage: name)
     }

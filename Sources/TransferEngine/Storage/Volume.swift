@@ -40,14 +40,15 @@ package final class Volume: Sendable {
     try FileDescriptor.renameNoReplace(from: from, name, to: to, newName)
   }
 
-  /// Distinguishes this volume from another one at the same path, from no volume, and from one with a new mark.
+  /// Distinguishes this volume from another one at the same path, from no volume, from one with a new mark, and from itself
+  /// before it was mounted again: descriptors stay on the old mount, with its flags and without what is mounted below it.
   private struct Identity: Equatable {
     private let numbers: [Int]
 
-    init(marker: stat, staging: stat) {
+    init(marker: stat, staging: stat, mount: UInt64) {
       numbers = [
         Int(bitPattern: marker.st_dev), Int(bitPattern: marker.st_ino), marker.st_mtim.tv_sec, marker.st_mtim.tv_nsec,
-        Int(bitPattern: staging.st_dev), Int(bitPattern: staging.st_ino),
+        Int(bitPattern: staging.st_dev), Int(bitPattern: staging.st_ino), Int(truncatingIfNeeded: mount),
       ]
     }
   }
@@ -75,7 +76,7 @@ package final class Volume: Sendable {
       staging = try root.openBeneath("\(own)/staging", O_RDONLY | O_DIRECTORY)
       isRemote = staging.isRemote()
       closesStagingFiles = openFiles != nil && staging.closesWithoutWriting()
-      identity = try Identity(marker: marker.status(), staging: staging.status())
+      identity = try Identity(marker: marker.status(), staging: staging.status(), mount: marker.mount())
       id = try Self.read(marker)
       // Opened for writing, so that a read-only file system is noticed here and not after the download.
       reserve = Reserve(try root.openBeneath("\(own)/reserve", O_RDWR | O_CREAT, mode: 0o600), policy: policy)
@@ -90,9 +91,10 @@ package final class Volume: Sendable {
   /// mark is the same.
   package var isMounted: Bool {
     var (marker, staging) = (stat(), stat())
-    return stat("\(path)/\(StorageURL.reserved)/volume", &marker) == 0
+    let mark = "\(path)/\(StorageURL.reserved)/volume"
+    return stat(mark, &marker) == 0
       && stat("\(path)/\(StorageURL.reserved)/staging", &staging) == 0
-      && Identity(marker: marker, staging: staging) == identity
+      && Identity(marker: marker, staging: staging, mount: FileDescriptor.mount(at: mark)) == identity
   }
 
   /// The bytes that a process can still write, how many of them files of tasks that run will need, and free and used space

@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulKafka
 import ReelhaulSystem
 import ReelhaulTelemetry
@@ -47,14 +48,25 @@ struct KafkaParts: Sendable {
 
 extension KafkaConfiguration {
   /// The same configuration, with the clients' notices in the log.
-  func logging(to log: Logger, onFatal: @escaping @Sendable (KafkaError) -> Void) -> KafkaConfiguration {
+  ///
+  /// - Parameters:
+  ///   - patience: How long TLS is refused before new files make clients of old ones lost.
+  ///   - onFatal: Called when a client is lost for good.
+  func logging(
+    to log: Logger, patience: Duration = .seconds(60), onFatal: @escaping @Sendable (KafkaError) -> Void
+  ) -> KafkaConfiguration {
     var configuration = self
     let observer = configuration.observer
+    let files = KafkaFiles(self)
     let troubles = Lock(KafkaTroubles())
     configuration.observer = { notice in
       observer(notice)
       switch notice {
       case .error(let error) where error.isFatal: onFatal(error)
+      case .error(let error)
+      where error.isOfTLS && troubles.withLock({ $0.isRefused(for: patience) }) && files.haveChanged:
+        let reason = "the files of its TLS settings have changed since the worker began, which must be started anew"
+        onFatal(KafkaError(code: error.code, message: "\(error.message); \(reason)"))
       case .error(let error) where error.isRefusal || error.code == .allBrokersDown, .unanswered(let error):
         guard troubles.withLock({ $0.isNews(error) }) else { return }
         log.warning(
@@ -71,10 +83,41 @@ extension KafkaConfiguration {
   }
 }
 
+/// The files that librdkafka reads once, when a client is made.
+private struct KafkaFiles {
+  private let stamps: [String: [Int]]
+
+  init(_ configuration: KafkaConfiguration) {
+    let paths = configuration.properties.filter { $0.key.hasSuffix(".location") }.values
+    stamps = Dictionary(paths.compactMap { path in Self.stamp(path).map { (path, $0) } }) { $1 }
+  }
+
+  /// Whether one of them is another one now. One that is missing at the moment is not.
+  var haveChanged: Bool { stamps.contains { path, stamp in Self.stamp(path).map { $0 != stamp } ?? false } }
+
+  private static func stamp(_ path: String) -> [Int]? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return [Int(bitPattern: status.st_ino), status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+  }
+}
+
 /// What the log has told of clients that cannot work. Each client tells of it, and a refused one again and again.
 private struct KafkaTroubles {
   private var told: [KafkaError.Code: BootInstant] = [:]
   private var isAway = false
+  /// When TLS was refused for the first and for the last time.
+  private var refused: (first: BootInstant, last: BootInstant)?
+  /// librdkafka tells of the same refusal every 30 seconds.
+  private static let pause = Duration.seconds(90)
+
+  /// Whether TLS is refused again and again, for so long.
+  mutating func isRefused(for patience: Duration) -> Bool {
+    let now = BootInstant.now
+    let first = refused.flatMap { now - $0.last < Self.pause ? $0.first : nil }
+    refused = (first ?? now, now)
+    return first.map { now - $0 >= patience } ?? false
+  }
 
   /// Whether the reason is a new one, or the last time is a minute ago.
   mutating func isNews(_ error: KafkaError) -> Bool {

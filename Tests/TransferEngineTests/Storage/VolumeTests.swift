@@ -116,6 +116,22 @@ import TransferEngine
     #expect(try fixture.contents("a") == "bytes")
   }
 
+  @Test("a root that is mounted again is noticed", .enabled(if: BindMount.isPossible)) func noticesAnotherMount() throws
+  {
+    let path = "\(fixture.directory.path)/mounted"
+    #expect(mkdir(path, 0o755) == 0)
+    let storage = Storage(roots: ["default": path])
+    var mount: BindMount? = try BindMount(of: fixture.root, at: path)
+    let first = try storage.volume("default")
+    #expect(first.isMounted)
+    mount = nil
+    #expect(!first.isMounted)
+    mount = try BindMount(of: fixture.root, at: path)
+    #expect(!first.isMounted, "its descriptors are on the mount before")
+    #expect(try storage.volume("default").isMounted)
+    withExtendedLifetime(mount) {}
+  }
+
   @Test("a new mark in the same place is another volume")
   func noticesThatTheVolumeWasMarkedAnewInItsPlace() throws {
     let marker = "\(fixture.root)/.reelhaul/volume"
