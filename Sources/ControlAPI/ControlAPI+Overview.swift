@@ -109,7 +109,7 @@ private struct Overview {
         json.member("bytesPerSecond", orNull: bytesPerSecond)
         json.member("running", running)
         json.member("workers", workers)
-        json.member("bytesToday", today.reduce(0) { $0 + $1.bytes })
+        json.member("bytesToday", today.reduce(0) { $0 + min(max(0, $1.bytes), .max - $0) })
         json.member("succeededToday", ended(.succeeded))
         json.member("failedToday", ended(.failed))
         json.member("eventsBehindSeconds", Int(behind.components.seconds))

@@ -105,6 +105,23 @@ import Testing
     }
   }
 
+  @Test("sizes that add up to more than a number holds do not end the server") func hugeSizes() async throws {
+    try await APIBench.run { bench in
+      let worker = try await bench.store.register(.apiTest)
+      for (call, queue) in ["a", "b"].enumerated() {
+        var spec = TaskSpec.api()
+        spec.queue = queue
+        _ = try await bench.store.apply([.submit(spec)])
+        for claim in try await bench.store.claim(worker, limit: 10, call: Int64(call + 1)) {
+          let outcome = Settlement.Outcome.succeeded(sha256: nil, bytes: .max)
+          _ = try await bench.store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: outcome)])
+        }
+      }
+      let body = await bench.ask("GET", "/v1/overview").body
+      #expect(body.contains(#""bytesToday":9223372036854775807,"succeededToday":2"#), "\(body)")
+    }
+  }
+
   @Test("the overview says what ended today, what is stuck and why, and what failed") func overview() async throws {
     try await APIBench.run { bench in
       let worker = try await bench.store.register(.apiTest)

@@ -92,6 +92,10 @@ import Testing
     let (reader, result) = (Lock<pthread_t?>(nil), Lock<ProgramOutput?>(nil))
     let isDone = Lock(false)
     let thread = Thread(name: "reader") {
+      var urgent = sigset_t()
+      sigemptyset(&urgent)
+      sigaddset(&urgent, SIGURG)
+      pthread_sigmask(SIG_UNBLOCK, &urgent, nil)
       reader.withLock { $0 = pthread_self() }
       let script = "for n in 1 2 3 4 5; do echo $n; sleep 0.04; done; exit 3"
       let output = try? ProgramOutput.run("sh", ["-c", script], limit: 100, timeout: .seconds(60))

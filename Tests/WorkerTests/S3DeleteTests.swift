@@ -247,6 +247,25 @@ import WorkerCore
     }
   }
 
+  @Test("objects that come while others are deleted, of the same time, make no count fall below what was before")
+  func comesMeanwhile() async throws {
+    try await RemoteDeleteBench.run { bench in
+      bench.server.put("films/a/1", bytes: [1])
+      bench.server.script { [server = bench.server] request in
+        if request.operation == .deleteObjects, request.ordinal == 1 {
+          server.put("films/a/2", bytes: [UInt8](repeating: 2, count: 100))
+        }
+        return []
+      }
+      let outcome = await bench.deleteS3("films/a/", recursively: true)
+      // The time of an object has whole seconds.
+      #expect(
+        outcome == .output(100, #"{"files":1,"bytes":100}"#) || outcome == .output(101, #"{"files":2,"bytes":101}"#),
+        "\(outcome)")
+      #expect(bench.server.objects.isEmpty)
+    }
+  }
+
   @Test("an object that is listed again although the store has confirmed its deletion counts once") func listedAgain()
     async throws
   {

@@ -1,7 +1,7 @@
 -- A sum of sizes. Those of servers and handlers may add up to more than any disk holds. (Views say it themselves: a view
 -- that uses a function could not be replaced by another version.)
 create function saturated(bytes numeric) returns bigint language sql immutable as $$
-  select least(bytes, 9223372036854775807)::bigint
+  select greatest(-9223372036854775808, least(bytes, 9223372036854775807))::bigint
 $$;
 
 -- Triggers keep the counts of tasks, so that every statement that changes tasks counts, also one of another version or of
@@ -89,7 +89,7 @@ create view effective_count as
 -- How many tasks have ended on a day (UTC), by queue: succeeded, canceled and failed ones. Only what enters a state ends:
 -- a statement never takes tasks out of a state and others into it.
 create view settled_by_day as
-  select day, queue, outcome, sum(tasks)::bigint tasks, least(sum(bytes), 9223372036854775807)::bigint bytes
+  select day, queue, outcome, sum(tasks)::bigint tasks, greatest(-9223372036854775808, least(sum(bytes), 9223372036854775807))::bigint bytes
     from (select day, queue, outcome, tasks, bytes from settled_count
           union all
           select (at at time zone 'utc')::date, queue, state, tasks, bytes
@@ -97,7 +97,7 @@ create view settled_by_day as
    group by day, queue, outcome;
 
 create view settled_ever as
-  select outcome, sum(tasks)::bigint tasks, least(sum(bytes), 9223372036854775807)::bigint bytes
+  select outcome, sum(tasks)::bigint tasks, greatest(-9223372036854775808, least(sum(bytes), 9223372036854775807))::bigint bytes
     from (select outcome, tasks, bytes from settled_total
           union all
           select state, tasks, bytes from count_change where tasks > 0 and state in ('succeeded', 'canceled', 'failed')) n

@@ -43,6 +43,7 @@ package enum Schema {
     -622_038_874_360_414_042,
     720_864_157_798_435_028,
     -1_928_405_447_968_815_854,
+    -4_005_853_722_359_477_278,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

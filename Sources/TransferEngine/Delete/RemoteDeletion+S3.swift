@@ -33,7 +33,7 @@ extension RemoteDeletion {
       let head = try await client.send(call).head
       // Its DELETE would delete the current version.
       if let failure = place.otherVersion(in: head) { throw failure }
-      (size, tag) = (head["content-length"].flatMap { Int64($0) }, head["etag"])
+      (size, tag) = (head.number("content-length"), head["etag"])
     } catch let error as S3Error {
       guard error.status != 404 else {
         try await checkAbsence(call, client)
@@ -121,6 +121,8 @@ extension RemoteDeletion {
 
   /// What a round has deleted, and what the store did not delete.
   private struct Sweep {
+    /// What was deleted before.
+    let before: Deletion.Count
     var count: Deletion.Count
     var isBulk = true
     /// One failure for all: of an object that cannot be deleted at all, if there is one, because another attempt does not
@@ -129,6 +131,14 @@ extension RemoteDeletion {
     var refused = 0
     /// When the newest object that was listed was stored.
     var newest: Timestamp?
+
+    init(after before: Deletion.Count) { (self.before, count) = (before, before) }
+
+    /// An object that was counted is there still. One that got its time before it was listed was never counted.
+    mutating func uncount(_ size: Int64) {
+      count.files = max(before.files, count.files - 1)
+      count.bytes = max(before.bytes, count.bytes - size)
+    }
   }
 
   /// Deletes all objects whose keys begin with `prefix`, page by page, until a listing has none. Every run begins with a
@@ -139,7 +149,7 @@ extension RemoteDeletion {
         code: .parametersInvalid, message: "\(client.place(prefix)) is many objects, which have no size to compare",
         class: .fail)
     }
-    var sweep = Sweep(count: before)
+    var sweep = Sweep(after: before)
     for _ in 0..<Self.rounds {
       guard try await round(prefix, client, &sweep) else {
         return sweep.count.files == 0
@@ -184,7 +194,7 @@ extension RemoteDeletion {
           let storedAt = object.lastModified ?? Timestamp(microseconds: .min)
           // The store said that it had deleted it.
           if let earlier, storedAt <= earlier {
-            sweep.count = sweep.count + Deletion.Count(files: -1, bytes: -object.size)
+            sweep.uncount(object.size)
           }
           sweep.newest = max(sweep.newest ?? storedAt, storedAt)
         }

@@ -87,7 +87,7 @@ package struct RemoteDeletion: Sendable {
       let answer = try await send(.head, to: url, headers)
       if Self.isAbsent(answer) { return .absent }
       guard answer.isSuccess else { throw TaskFailure(refusing: answer.head, url: url.text) }
-      let size = dialect == .tus ? answer.head["upload-length"].flatMap { Int64($0) } : answer.head.size
+      let size = dialect == .tus ? answer.head.number("upload-length") : answer.head.size
       try check(size, expected, url.text)
       // It must still be the same when it is deleted.
       if let tag = answer.head["etag"], tag.hasPrefix("\"") { headers.append(("If-Match", tag)) }

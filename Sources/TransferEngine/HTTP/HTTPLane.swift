@@ -16,6 +16,8 @@ struct HTTPLane: Sendable {
   let pulse: @Sendable () -> Void
   /// Called with a request that has got its connection, for which it may have waited long: a signature has a time.
   var complete: @Sendable (inout CurlRequest) -> Void = { _ in }
+  /// Awaited before a request is sent that has got its connection. If it throws, nothing is sent.
+  var connected: @Sendable () async throws -> Void = {}
 
   /// Sends `request` once it has a connection to `server` (host:port). Throws ``CurlError/canceled`` if the task is
   /// canceled meanwhile.
@@ -33,6 +35,7 @@ struct HTTPLane: Sendable {
     if request.body != nil { request.body = witness }
     let number = hosts.sent(to: server)
     defer { hosts.giveBack(server, for: name, isRelay: isRelay, after: witness.fate, of: number) }
+    do { try await connected() } catch { throw .canceled }
     do throws(CurlError) {
       try await client.perform(request, handler: witness)
     } catch {
@@ -117,7 +120,10 @@ extension TaskFailure {
 
 extension CurlHead {
   /// The length of the whole object, from an answer to HEAD or GET.
-  var size: Int64? { self["content-encoding"] == nil ? self["content-length"].flatMap { Int64($0) } : nil }
+  var size: Int64? { self["content-encoding"] == nil ? number("content-length") : nil }
+
+  /// A length or an offset: digits without a sign.
+  func number(_ name: String) -> Int64? { self[name].flatMap { ContentRange.number($0[...]) } }
 }
 
 extension StorageRoot {

@@ -215,7 +215,9 @@ final class UploadRun: @unchecked Sendable {
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
         generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
       state?.setbacks = earlier?.setbacks ?? 0
-      state?.mayBeTwice = earlier.map { $0.isPublishing || $0.mayBeTwice } ?? false
+      // After a cancel, nobody knows what was recorded.
+      state?.mayBeTwice =
+        earlier.map { $0.isPublishing || $0.mayBeTwice } ?? (ledger.beginsAnew && target.mayBringFile)
     }
     try checkRepeat(after: earlier)
     // It may have changed under its validator, or a worker of an earlier version has checked it.

@@ -48,6 +48,9 @@ package protocol UploadTarget: Sendable {
   /// sent once.
   var knowsRepeats: Bool { get }
 
+  /// Whether ``begin(_:)`` may bring the whole file, to a place that the server chooses.
+  var mayBringFile: Bool { get }
+
   /// Whether the server copies the bytes by itself, so that none comes from the worker.
   func copiesByStore(_ upload: UploadOrder) -> Bool
 
@@ -70,6 +73,8 @@ extension UploadTarget {
   package func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { false }
 
   package var knowsRepeats: Bool { false }
+
+  package var mayBringFile: Bool { false }
 
   package func copiesByStore(_ upload: UploadOrder) -> Bool { false }
 

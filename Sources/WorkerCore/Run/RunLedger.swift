@@ -64,7 +64,7 @@ package final class RunLedger: Sendable {
 
   /// Cheap: it only stores two numbers in memory.
   package func progress(bytesDone: Int64, bytesTotal: Int64?) {
-    done.store(bytesDone, ordering: .relaxed)
+    done.store(max(0, bytesDone), ordering: .relaxed)
     total.store(bytesTotal ?? Self.unknown, ordering: .relaxed)
   }
 

@@ -261,6 +261,20 @@ import Testing
     }
   }
 
+  @Test("a length that is none is not told of a file that is skipped", arguments: ["-9223372036854775808", "-1", "+5"])
+  func noLength(text: String) async throws {
+    try await UploadHarness.run { harness in
+      try harness.put(Self.bytes())
+      harness.store.always(.head, .status(204, headers: [("Content-Length", text)]))
+      let outcome = await harness.run(Self.spec(harness) { $0.ifExists = .skip })
+      guard case .succeeded(let object, let bytes) = outcome else {
+        Issue.record("\(outcome)")
+        return
+      }
+      #expect(object.size == nil && bytes == 0, "\(outcome)")
+    }
+  }
+
   @Test("a file that comes while another is sent is kept", arguments: [IfExists.fail, .skip])
   func comesMeanwhile(ifExists: IfExists) async throws {
     try await UploadHarness.run { harness in

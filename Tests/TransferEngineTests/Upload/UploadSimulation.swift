@@ -298,6 +298,7 @@ private struct SmallSegments: UploadTarget {
   func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool {
     try await target.proves(&there, upload)
   }
+  var mayBringFile: Bool { target.mayBringFile }
   func refusesToReplace(_ upload: UploadOrder) async throws -> Bool { try await target.refusesToReplace(upload) }
   func begin(_ upload: UploadOrder) async throws -> [UInt8] { try await target.begin(upload) }
   func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {

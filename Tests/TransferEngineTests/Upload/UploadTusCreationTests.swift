@@ -155,9 +155,12 @@ import Testing
   @Test("what was lost with a cancel is not sent so again, and told") func canceled() async throws {
     try await UploadHarness.run { harness in
       try harness.put(Self.small)
-      let outcome = await harness.run(Self.spec(harness), ledger: UploadRecordingLedger(beginsAnew: true))
+      harness.store.script { $0.operation == .tusCreate && $0.ordinal == 1 ? [.status(503)] : [] }
+      let (spec, ledger) = (Self.spec(harness), UploadRecordingLedger(beginsAnew: true))
+      #expect(await harness.run(spec, ledger: ledger).failure?.class == .retry)
+      let outcome = await harness.run(spec, from: ledger.last)
       #expect(outcome.object?.remark?.contains("a second time") == true, "\(outcome)")
-      #expect(Self.created(harness) == [0])
+      #expect(Self.created(harness) == [0, 0])
       let other = await harness.run(
         Self.spec(harness, isAsked: false), ledger: UploadRecordingLedger(beginsAnew: true))
       #expect(other.object != nil && other.object?.remark == nil, "\(other)")

@@ -48,7 +48,7 @@ extension S3Target {
       return .forbidden
     }
     var object = UploadedObject(
-      size: head["content-length"].flatMap { Int64($0) }, etag: head["etag"], versionID: head["x-amz-version-id"])
+      size: head.number("content-length"), etag: head["etag"], versionID: head["x-amz-version-id"])
     if let task = head["x-amz-meta-reelhaul-task"].flatMap({ UniqueID($0) }) {
       object.owner = .init(task: task, version: head["x-amz-meta-reelhaul-version"])
     }

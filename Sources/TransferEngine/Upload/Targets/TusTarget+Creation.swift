@@ -4,6 +4,8 @@ import ReelhaulSystem
 import TaskCore
 
 extension TusTarget {
+  var mayBringFile: Bool { parameters.creationWithUpload }
+
   func begin(_ upload: UploadOrder) async throws -> [UInt8] {
     let server = try await capabilities()
     guard server.extensions.contains("creation") else {
@@ -14,8 +16,6 @@ extension TusTarget {
         && server.hashes.contains("sha256"),
       terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere || upload.mayBeTwice,
       hasOrphan: hasOrphan.withLock { $0 })
-    // What was sent with the creation before a cancel is forgotten.
-    if upload.beginsAnew, parameters.creationWithUpload { session.isAgain = true }
     let count = upload.plan.segments(of: upload.size)
     let isWhole = !session.isAgain && carriesWhole(upload, server)
     taken.withLock { $0 = 0 }
@@ -38,8 +38,7 @@ extension TusTarget {
     return session.json
   }
 
-  /// Whether the creation may bring the whole file. Under a limit of the rate it does not: a run that is stopped lets its
-  /// creation go on.
+  /// Under a limit of the rate a run that is stopped would leave a creation that waits for ever.
   private func carriesWhole(_ upload: UploadOrder, _ server: Capabilities) -> Bool {
     parameters.creationWithUpload && server.extensions.contains("creation-with-upload")
       && upload.plan.segments(of: upload.size) == 1 && !upload.body.isLimited
@@ -53,9 +52,21 @@ extension TusTarget {
     let source = upload.body.source
     return try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
       try await source.check()
-      try await upload.publishing(true)
-      return try await create(
-        headers + (isHashed ? [Self.checksum(bytes)] : []), body: upload.body.holding(bytes))
+      // It may wait in line for long.
+      var target = self
+      let failure = Lock<(any Error)?>(nil)
+      target.lane.connected = {
+        do { try await upload.publishing(true) } catch {
+          failure.withLock { $0 = error }
+          throw error
+        }
+      }
+      let checksum = isHashed ? [Self.checksum(bytes)] : []
+      do {
+        return try await target.create(headers + checksum, body: upload.body.holding(bytes))
+      } catch {
+        throw failure.withLock { $0 } ?? error
+      }
     }
   }
 
@@ -90,7 +101,7 @@ extension TusTarget {
     }
     let url = try place(in: answer)
     // What it says of bytes that it cannot have is not believed: the upload itself is asked for.
-    if let body, let told = answer.head["upload-offset"].flatMap({ Int64($0) }), 0...body.size ~= told {
+    if let body, let told = answer.head.number("upload-offset"), told <= body.size {
       taken.withLock { $0 = told }
     }
     return url

@@ -35,7 +35,7 @@ extension TusTarget {
     }
     return Capabilities(
       extensions: words("tus-extension"), hashes: words("tus-checksum-algorithm"),
-      largest: answer.head["tus-max-size"].flatMap { Int64($0) })
+      largest: answer.head.number("tus-max-size"))
   }
 
   enum Standing {
@@ -62,7 +62,7 @@ extension TusTarget {
       if answer.status == 403 { failure.class = .retry }
       throw failure
     }
-    let length = answer.head["upload-length"].flatMap { Int64($0) }
+    let length = answer.head.number("upload-length")
     guard let text = answer.head["upload-offset"] else { return .joining }
     guard let offset = Int64(text), offset >= 0 else {
       throw TaskFailure.badResponse("its Upload-Offset is not a number", url: url)
@@ -83,7 +83,7 @@ extension TusTarget {
     // Something before the server may say so for a moment: the upload itself is asked for.
     if [404, 410].contains(answer.status) { throw UploadIncomplete() }
     guard answer.isSuccess else { throw Self.failure(answer, url: url) }
-    guard let told = answer.head["upload-offset"].flatMap({ Int64($0) }), told >= 0 else {
+    guard let told = answer.head.number("upload-offset") else {
       throw TaskFailure.badResponse("it has no Upload-Offset", url: url)
     }
     guard told <= piece.upperBound - segment.range.lowerBound else {

@@ -9,7 +9,7 @@ import TaskCore
 struct TusTarget: UploadTarget {
   /// Where uploads are created.
   let endpoint: CurlURL
-  let lane: HTTPLane
+  var lane: HTTPLane
   /// The task's own header fields and those of its credential. They go only to the endpoint's own server.
   let fields: [HeaderField]
   /// The name of the file, for the server.
@@ -59,7 +59,8 @@ struct TusTarget: UploadTarget {
       let size = Int64(upload.plan.range(of: segment, size: upload.size).count)
       guard let offset = try await offset(of: url, size: size) else {
         // It had taken the whole file.
-        return upload.mayBeThere && count == 1 ? .finished(Self.forgotten(url)) : .gone
+        guard upload.mayBeThere, count == 1 else { return .gone }
+        return .finished(UploadedObject(location: url, remark: Self.remark(session, and: Self.forgottenRemark)))
       }
       if offset == size { receipts[segment] = UploadReceipt(segment: segment) } else { partial[segment] = offset }
     }
@@ -190,10 +191,6 @@ struct TusTarget: UploadTarget {
   }
 
   /// Some servers forget an upload as soon as they have taken its last byte.
-  private static func forgotten(_ url: String) -> UploadedObject {
-    UploadedObject(location: url, remark: forgottenRemark)
-  }
-
   static let forgottenRemark = "the server took the whole file, and does not show it any more"
 
   @discardableResult
