@@ -161,10 +161,13 @@ build || { cat "$log"; fail "the working tree does not build"; }
 all=$(for patch in "${patches[@]}"; do suites_of "$patch"; done | sort -u | paste -sd'|')
 run "$all" $((240 * ${#patches[@]})) || { tail -n 60 "$log"; fail "the tests fail, or there are none, without any bug"; }
 
+# Also those that are not planted now.
 bad=()
+tests=$(cd "$copy" && swift test --skip-build list 2>"$log")
 for patch in "$mutants"/*.patch; do
-  # Also those that are not planted now.
-  plant "$patch" --dry-run || bad+=("$(basename "$patch" .patch): does not apply")
+  name=$(basename "$patch" .patch)
+  plant "$patch" --dry-run || bad+=("$name: does not apply")
+  grep -qE "$(suites_of "$patch")" <<<"$tests" || bad+=("$name: its suites have no tests")
 done
 mutated=()
 for patch in "${patches[@]}"; do
