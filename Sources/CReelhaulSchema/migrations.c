@@ -77,6 +77,10 @@ static const char applied_batches[] = {
 #embed "migrations/0020_applied_batches.sql"
 };
 
+static const char former_hook_key[] = {
+#embed "migrations/0021_former_hook_key.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -98,6 +102,7 @@ static const rh_migration migrations[] = {
     {18, "count_identity", count_identity, sizeof count_identity},
     {19, "former_hooks", former_hooks, sizeof former_hooks},
     {20, "applied_batches", applied_batches, sizeof applied_batches},
+    {21, "former_hook_key", former_hook_key, sizeof former_hook_key},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

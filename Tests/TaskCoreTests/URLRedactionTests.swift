@@ -14,6 +14,8 @@ struct URLRedactionTests {
       ("https://a/b?SECRET;a=b", "https://a/b?***;a=***"),
       ("https://a/b?a=1;SECRET&b==2", "https://a/b?a=***;***&b=***"),
       ("https://a/b?=SECRET", "https://a/b?=***"), ("https://a/b?", "https://a/b?"),
+      ("https://a/b?\u{301}sig=2", "https://a/b?\u{301}sig=***"), ("https://u:p@\u{301}a/b", "https://\u{301}a/b"),
+      ("https://a/b#\u{301}f", "https://a/b"),
       ("https://a/b?&;", "https://a/b?&;"), ("tus+https://u:p@a/b?token=1", "tus+https://a/b?token=***"),
       ("s3://films/a@b?versionId=1", "s3://films/a@b?versionId=1"),
       ("s3://films/a?X-Amz-Signature=1", "s3://films/a?X-Amz-Signature=***"),

@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulPostgres
 import TaskCore
 import TaskStore
@@ -52,6 +53,17 @@ import Testing
       #expect(try await Self.claim(fixture, worker, perHost: 3, besides: ["a.example": 1]).count == 3)
       #expect(try await Self.claim(fixture, worker, limit: 1).count == 1)
       #expect(try await Self.claim(fixture, worker).count == 2)
+    }
+  }
+
+  @Test("a hook of a queue with a long URL can be changed and ended", arguments: StoreKind.allCases)
+  func longURLs(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let urls = (1...2).map { seed in
+        "https://a.example/\(Base64URL.encode(OriginContent(seed: UInt64(seed)).bytes(0..<6000)))"
+      }
+      for url in [urls[0], urls[1], urls[0], nil] { try await fixture.store.setQueueHook("a", to: url) }
+      #expect(try await fixture.store.queueHooks().isEmpty)
     }
   }
 

@@ -64,6 +64,42 @@ import Testing
     }
   }
 
+  @Test("operations whose commands are under way keep no other one from being driven") func waitingOperations()
+    async throws
+  {
+    try await withPostgresStore { store, _ in
+      let driver = UniqueID.random()
+      var ids: [UniqueID] = []
+      for number in 0..<3 {
+        let id = UniqueID.random()
+        ids.append(id)
+        _ = try await store.createOperation(
+          TaskOperation(
+            id: id, action: .cancel, selection: .filter(OperationFilter()), actor: nil,
+            createdAt: Timestamp(microseconds: Int64(number))))
+      }
+      #expect(
+        try await store.takeOperations(driver, seconds: 15, limit: 2, only: nil).map(\.id) == Array(ids.prefix(2)))
+      var step = OperationStep()
+      step.isAtEnd = true
+      for id in ids.prefix(2) { #expect(try await store.advance(id, driver, step)) }
+      #expect(try await Set(store.takeOperations(driver, seconds: 15, limit: 2, only: nil).map(\.id)) == Set(ids))
+    }
+  }
+
+  @Test("a NUL in the reason of a failure does not keep a task from failing") func nulInReasons() async throws {
+    try await withPostgresStore { store, _ in
+      let worker = try await store.register(.sample)
+      let spec = TaskSpec.noop()
+      _ = try await store.apply([.submit(spec)])
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      let failure = TaskFailure(code: .storageDenied, message: "s3://a/b\0c: refused", class: .fail)
+      let outcome = Settlement.Outcome.failed(failure, retryIn: nil)
+      #expect(try await store.settle([Settlement(taskID: spec.id, epoch: claim.epoch, outcome: outcome)]) == [true])
+      #expect(try await store.task(spec.id)?.error?.message == "s3://a/b c: refused")
+    }
+  }
+
   @Test("functions that a newer program has made end a program, as newer migrations do")
   func newerFunctions() async throws {
     try await withPostgresStore { store, pool in

@@ -84,9 +84,12 @@ import WorkerCore
     }
   }
 
-  @Test("clean-ups at a server that does not answer hold up none at other servers") func unanswered() async throws {
+  @Test(
+    "clean-ups at a server that does not answer, or only after long, hold up none at other servers",
+    arguments: [Duration.seconds(600), .seconds(2)])
+  func unanswered(patience: Duration) async throws {
     let bench = try WorkerBench { $0.cleanUpLimit = .seconds(5) }
-    bench.handler.answerNoCleanUps(at: "dead.example")
+    bench.handler.answerNoCleanUps(at: "dead.example", for: patience)
     let dead = (0..<9).map { "https://dead.example/\($0)" }
     try await leave(at: dead + ["https://live.example/1"], bench)
     try await bench.run {

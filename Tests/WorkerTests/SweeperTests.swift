@@ -5,10 +5,13 @@ import WorkerCore
 
 /// What every worker does from time to time for all of them.
 @Suite struct SweeperTests {
-  @Test("it tidies the store, and goes on with changes of web hooks that somebody left")
-  func rareWork() async throws {
+  @Test(
+    "it tidies the store, and goes on with changes of web hooks that somebody left, of which none holds up the rest",
+    arguments: [false, true])
+  func rareWork(failsToMoveHooks: Bool) async throws {
     let loop = EventLoop(name: "test")
     let store = TestStore()
+    if failsToMoveHooks { store.refuseHookMoves() }
     let sweeper = Sweeper(
       loop: loop, store: store, interval: .milliseconds(10), tidiesWithin: .milliseconds(50), log: quietLog, onReady: {}
     )

@@ -30,12 +30,15 @@ package struct UploadOutput: Hashable, Sendable {
     self.remark = remark
   }
 
+  /// Servers may send any text. Those of S3 have at most 1024 bytes.
+  private static let tagLimit = 1024
+
   package var json: [UInt8] {
     JSONWriter.write { json in
       json.object { json in
         json.member("location", URLRedaction.redact(location))
-        json.member("etag", orNull: etag)
-        json.member("versionId", orNull: versionID)
+        json.member("etag", orNull: etag?.prefix(bytes: Self.tagLimit))
+        json.member("versionId", orNull: versionID?.prefix(bytes: Self.tagLimit))
         json.member("bytes", bytes)
         json.member("verified", verified.rawValue)
         json.member("remark", remark)

@@ -75,11 +75,6 @@ extension TaskFailure {
 extension String {
   /// At most `limit` bytes.
   func storable(limit: Int) -> String { prefix(bytes: limit).storable }
-
-  /// Without NUL, which PostgreSQL refuses.
-  var storable: String {
-    utf8.contains(0) ? String(decoding: utf8.map { $0 == 0 ? 0x20 : $0 }, as: UTF8.self) : self
-  }
 }
 
 extension Duration {

@@ -8,32 +8,35 @@ public enum URLRedaction {
     else { return url }
     // Its only parameter is a version, which people need and which is no secret.
     if let object = try? S3URL(url) { return object.description }
-    let withoutFragment = url.prefix { $0 != "#" }
+    // Of scalars: a mark makes another character of a "?", and no other delimiter.
+    let withoutFragment = url.unicodeScalars.prefix { $0 != "#" }
     let parts = withoutFragment.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let text = dropUserinfo(parts[0])
     return parts.count == 2 ? "\(text)?\(hideValues(of: parts[1]))" : text
   }
 
-  private static func hideValues(of query: Substring) -> String {
+  private static func hideValues(of query: Substring.UnicodeScalarView) -> String {
     var (text, rest) = ("", query)
     while true {
       let parameter = rest.prefix { $0 != "&" && $0 != ";" }
       text += hideValue(of: parameter)
       rest = rest[parameter.endIndex...]
       guard let separator = rest.popFirst() else { return text }
-      text.append(separator)
+      text.unicodeScalars.append(separator)
     }
   }
 
   /// A token may end in `=`, the padding of Base64. The text before such a `=` is not a name, and is hidden too.
-  private static func hideValue(of parameter: Substring) -> String {
+  private static func hideValue(of parameter: Substring.UnicodeScalarView) -> String {
     guard !parameter.isEmpty else { return "" }
     let name = parameter.prefix { $0 != "=" }
-    return parameter[name.endIndex...].contains { $0 != "=" } ? "\(name)=***" : "***"
+    return parameter[name.endIndex...].contains { $0 != "=" } ? "\(String(name))=***" : "***"
   }
 
-  private static func dropUserinfo(_ url: Substring) -> String {
-    guard let colon = url.firstIndex(of: ":"), url[colon...].hasPrefix("://") else { return String(url) }
+  private static func dropUserinfo(_ url: Substring.UnicodeScalarView) -> String {
+    guard let colon = url.firstIndex(of: ":"), url[colon...].starts(with: "://".unicodeScalars) else {
+      return String(url)
+    }
     let authorityStart = url.index(colon, offsetBy: 3)
     let authority = url[authorityStart...].prefix { $0 != "/" }
     guard let at = authority.lastIndex(of: "@") else { return String(url) }

@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulMessages
 import ReelhaulPostgres
 import ReelhaulSystem
@@ -44,7 +45,7 @@ extension PostgresStore {
   }
 
   package func postponeCleanup(_ id: Int64, after delay: Duration, error: String) async throws {
-    try await run(StoreQueries.postponeCleanup(.int64(id), .int64(delay.microseconds), .text(error)))
+    try await run(StoreQueries.postponeCleanup(.int64(id), .int64(delay.microseconds), .text(error.storable)))
   }
 }
 

@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulPostgres
 import ReelhaulSystem
 import TaskCore
@@ -31,13 +32,13 @@ extension PostgresStore {
   package func postponeHook(_ task: UniqueID, sequence: Int, after delay: Duration, error: String) async throws {
     try await run(
       HookQueries.postpone(
-        .id(task), .int32(Int32(clamping: sequence)), .int64(delay.microseconds), .text(error)))
+        .id(task), .int32(Int32(clamping: sequence)), .int64(delay.microseconds), .text(error.storable)))
   }
 
   package func giveUpHook(_ task: UniqueID, sequence: Int, error: String) async throws -> Int {
     try await call {
       let given = try await pool.query(
-        HookQueries.giveUp, .id(task), .int32(Int32(clamping: sequence)), .text(error))
+        HookQueries.giveUp, .id(task), .int32(Int32(clamping: sequence)), .text(error.storable))
       return try given.decode { columns in
         let count = try columns["count"]
         return { row in try row.int(count) }

@@ -90,8 +90,8 @@ extension PostgresStore {
     var taken: [TaskOperation] = []
     var unreadable: [UniqueID] = []
     var (idle, known) = (0, 0)
-    // The oldest come first: more are taken, so that those of a newer program and those that wait keep no other ones from
-    // being driven. Twice as many, so that few looks are enough for many.
+    // The oldest come first: more are taken, so that those of a newer program and those that wait, for
+    // another one or for their commands, keep no other ones from being driven. Twice as many, so that few looks are enough for many.
     repeat {
       known = idle
       let most = limit + 2 * known
@@ -103,7 +103,7 @@ extension PostgresStore {
       }
       taken = try await waiting(rows.compactMap(\.operation))
       unreadable = rows.filter { $0.operation == nil }.map(\.id)
-      idle = unreadable.count + taken.count { $0.waitsFor != nil }
+      idle = unreadable.count + taken.count { $0.waitsFor != nil || $0.progress.isWalked }
     } while idle > known
     guard !unreadable.isEmpty else { return taken }
     let others = unreadable
@@ -201,7 +201,7 @@ extension PostgresStore {
   }
 
   package func finish(_ operation: UniqueID, _ driver: UniqueID, error: String?) async throws {
-    try await run(StoreQueries.finishOperation(.id(operation), .id(driver), .text(error)))
+    try await run(StoreQueries.finishOperation(.id(operation), .id(driver), .text(error?.storable)))
   }
 
   /// An operation that a newer program has made may be none that this one can read: then it is nil.

@@ -83,7 +83,7 @@ extension PostgresStore {
         .int32Array(settlements.map { Int32(clamping: $0.epoch) }), .textArray(ends.map(\.outcome)),
         .int64Array(ends.map(\.delayMicroseconds)), .byteaArray(ends.map(\.sha256)), .int64Array(ends.map(\.bytes)),
         .jsonArray(ends.map(\.output)),
-        .textArray(ends.map(\.failure?.code.rawValue)), .textArray(ends.map(\.failure?.message)),
+        .textArray(ends.map(\.failure?.code.rawValue)), .textArray(ends.map { $0.failure?.message.storable }),
         .textArray(ends.map(\.failure?.class.rawValue)),
         .int32Array(ends.map { $0.failure?.retryAfter.map { Int32(clamping: $0) } })
       ).value { try $0.flags() }

@@ -20,7 +20,7 @@ package struct Deletion: Sendable {
     /// Saturates: sparse files and hard links may add up to more than any disk holds.
     package static func + (a: Count, b: Count) -> Count {
       let (bytes, overflows) = a.bytes.addingReportingOverflow(b.bytes)
-      return Count(files: a.files + b.files, bytes: overflows ? (b.bytes < 0 ? .min : .max) : bytes)
+      return Count(files: a.files + b.files, bytes: overflows ? .max : bytes)
     }
     package static func - (a: Count, b: Count) -> Count { Count(files: a.files - b.files, bytes: a.bytes - b.bytes) }
   }

@@ -1,3 +1,4 @@
+import ReelhaulCodec
 import ReelhaulSystem
 import TaskCore
 
@@ -56,10 +57,11 @@ extension S3Error {
     return "; \(own) is \(abs(difference)) s \(difference < 0 ? "ahead of" : "behind") the store's"
   }
 
-  /// At most 300 characters on one line.
+  /// At most 300 characters on one line. A character may have any number of bytes.
   private static func line(_ text: String) -> String {
-    let line = text.prefix(300).map { $0.isNewline || $0.unicodeScalars.contains { $0.value < 0x20 } ? " " : $0 }
-    return String(line) + (text.count > 300 ? "…" : "")
+    let start = text.prefix(bytes: 1000).prefix(300)
+    let line = start.map { $0.isNewline || $0.unicodeScalars.contains { $0.value < 0x20 } ? " " : $0 }
+    return String(line) + (start.utf8.count < text.utf8.count ? "…" : "")
   }
 
   /// `x_amz_content_sha256_mismatch` of `XAmzContentSHA256Mismatch`.

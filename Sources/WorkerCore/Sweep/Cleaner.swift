@@ -92,9 +92,13 @@ package actor Cleaner {
     do {
       while let cleanup = rest.first, !Task.isCancelled, lease.fence.isOpen, .now < claimedAt + Self.latestStart {
         rest.removeFirst()
+        let begunAt = BootInstant.now
         switch await clean(cleanup) {
         case .done: done.append(cleanup.id)
-        case .failed(let reason): try await postpone(cleanup, reason)
+        case .failed(let reason):
+          try await postpone(cleanup, reason)
+          // Each of the same server would take as long.
+          if .now - begunAt > patience / 6 { rest = try await postpone(like: cleanup, in: rest, "takes long to fail") }
         case .hangs(let work):
           do { try await hung(cleanup, rest, done) } catch { noteOutage(error) }
           // The line is not free before: what this one waits for holds up the next, too.
@@ -121,13 +125,21 @@ package actor Cleaner {
   private func hung(_ cleanup: Cleanup, _ rest: ArraySlice<Cleanup>, _ done: [Int64]) async throws {
     try await store.finishCleanups(done)
     try await postpone(cleanup, "it takes longer than \(patience)")
+    let others = try await postpone(like: cleanup, in: rest, "takes longer than \(patience)")
+    try await store.returnCleanups(others.map(\.id))
+  }
+
+  /// Lets those of the same server wait. Returns the others.
+  private func postpone(
+    like cleanup: Cleanup, in rest: ArraySlice<Cleanup>, _ reason: String
+  ) async throws -> ArraySlice<Cleanup> {
     let host = Self.host(of: cleanup)
-    let isSame = { !host.isEmpty && Self.host(of: $0) == host }
-    try await store.returnCleanups(rest.filter { !isSame($0) }.map(\.id))
-    for other in rest where isSame(other) {
+    guard !host.isEmpty else { return rest }
+    for other in rest where Self.host(of: other) == host {
       try await store.postponeCleanup(
-        other.id, after: Self.wait(other), error: "another clean-up at \(host) takes longer than \(patience)")
+        other.id, after: Self.wait(other), error: "another clean-up at \(host) \(reason)")
     }
+    return rest.filter { Self.host(of: $0) != host }[...]
   }
 
   /// The server at which something was left; empty if it was none.

@@ -68,17 +68,25 @@ package actor Sweeper {
         log.notice("tasks of an expired worker are queued again", ["count": .integer(result.expired)])
       }
       if result.expired + result.due > 0 { await onReady() }
-      try await store.goOnMovingHooks()
+      await go(on: "web hooks cannot get their new URLs") { try await store.goOnMovingHooks() }
       // There may have been more workers when that was chosen.
       tidiesAt = min(tidiesAt, .now + Self.longestPause * Double(max(1, workers)))
       guard BootInstant.now >= tidiesAt else { return }
       tidiesAt = .now + Self.pause * Double(max(1, workers))
-      try await store.tidy()
+      await go(on: "the store cannot be tidied") { try await store.tidy() }
     } catch {
       isBehind = false
       // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(error), "the sweep failed", ["error": .text("\(error)")])
+    }
+  }
+
+  /// A step whose failure holds up no other.
+  private func go(on failure: String, _ step: () async throws -> Void) async {
+    do { try await step() } catch {
+      guard !Task.isCancelled else { return }
+      log.warning(failure, ["error": .text("\(error)")])
     }
   }
 }

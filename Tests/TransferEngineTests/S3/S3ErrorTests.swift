@@ -12,6 +12,12 @@ import Testing
     return S3Error(CurlHead(status: status, fields: fields), body: Array(body.utf8))
   }
 
+  @Test("what a store says is short, however long its characters are") func short() {
+    let body = "<Error><Code>Strange</Code><Message>a\(String(repeating: "\u{301}", count: 100_000))</Message></Error>"
+    let error = S3Error(CurlHead(status: 403, fields: []), body: Array(body.utf8))
+    #expect(error.failure("s3://a/b", now: 0).message.utf8.count < 1200)
+  }
+
   @Test(
     "every code has its word and its class",
     arguments: [

@@ -28,7 +28,8 @@ import Testing
       "<a>&#99999999999;</a>", "<a>&#+1;</a>", "<a>&#a;</a>", "<!DOCTYPE a><a/>",
       "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "<a><!ELEMENT b></a>", "<a><?b c?></a>",
       "<?xml version='1.0' encoding='UTF-16'?><a/>", "<?xml version='1.0'><a/>", "<a b></a>", "<a b=c></a>",
-      "<a b='c></a>", "<a b='<'></a>", "<a b='c'd='e'/>", "<a><!-- </a>", "<a><![CDATA[ </a>", "<1a/>", "<-a/>",
+      "<a b='c></a>", "<a b='<'></a>", "<a b='c'd='e'/>", "<a><!-- </a>", "<a><![CDATA[ </a>", "<a><![CDATA[\0]]></a>",
+      "<1a/>", "<-a/>",
       "<a:/>", "< a/>", "<![CDATA[a]]>", "<a/><![CDATA[a]]>",
     ])
   func refusals(document: String) {

@@ -14,6 +14,7 @@ final class ScriptedHandler: KindHandler {
     var hangs = false
     var failsToCleanUp = false
     var unansweredHost: String?
+    var patience = Duration.seconds(600)
     var cleanups: [Cleanup] = []
   }
   struct Refused: Error {}
@@ -42,20 +43,24 @@ final class ScriptedHandler: KindHandler {
   }
 
   func cleanUp(_ cleanup: Cleanup) async throws {
-    let (fails, hangs) = state.withLock { state in
+    let (fails, hangs, patience) = state.withLock { state in
       state.cleanups.append(cleanup)
       let host = state.unansweredHost
-      return (state.failsToCleanUp, host.map { cleanup.spec.destination?.contains($0) == true } ?? false)
+      return (
+        state.failsToCleanUp, host.map { cleanup.spec.destination?.contains($0) == true } ?? false, state.patience
+      )
     }
-    if hangs { try await Task.sleep(for: .seconds(600)) }
-    if fails { throw Refused() }
+    if hangs { try await Task.sleep(for: patience) }
+    if fails || hangs { throw Refused() }
   }
 
   /// From now on clean-ups fail.
   func refuseToCleanUp() { state.withLock { $0.failsToCleanUp = true } }
 
-  /// From now on clean-ups at this host do not end by themselves.
-  func answerNoCleanUps(at host: String) { state.withLock { $0.unansweredHost = host } }
+  /// From now on clean-ups at this host do not end by themselves, or fail after so long.
+  func answerNoCleanUps(at host: String, for patience: Duration = .seconds(600)) {
+    state.withLock { ($0.unansweredHost, $0.patience) = (host, patience) }
+  }
 
   /// Those that were begun.
   var cleanups: [Cleanup] { state.withLock { $0.cleanups } }

@@ -32,6 +32,7 @@ final class TestStore: TaskStore {
     var refusesSuccess = false
     var tidies = 0
     var hookMoves = 0
+    var refusesHookMoves = false
     var hookFailures = 0
     var relayThreads: Set<String> = []
     var onCheckpoint: (@Sendable () -> Void)?
@@ -74,6 +75,7 @@ final class TestStore: TaskStore {
   /// How often the store was tidied, and asked to go on with the changes of web hooks.
   var tidies: Int { faults.withLock { $0.tidies } }
   var hookMoves: Int { faults.withLock { $0.hookMoves } }
+  func refuseHookMoves() { faults.withLock { $0.refusesHookMoves = true } }
 
   /// From now on a claim of clean-ups takes so long.
   func delayCleanupClaims(by time: Duration) { faults.withLock { $0.cleanupClaimsTake = time } }
@@ -290,7 +292,11 @@ final class TestStore: TaskStore {
   }
 
   func goOnMovingHooks() async throws {
-    faults.withLock { $0.hookMoves += 1 }
+    let isRefused = faults.withLock { faults in
+      faults.hookMoves += 1
+      return faults.refusesHookMoves
+    }
+    if isRefused { throw StoreError.failed("no hooks") }
     try reach()
     try await inner.goOnMovingHooks()
   }

@@ -41,7 +41,9 @@ struct S3XMLParser {
         guard !open.isEmpty else { throw S3XMLError("there is text outside of the document") }
         let start = position
         try skip(through: "]]>", of: "a CDATA section")
-        text += bytes[start..<(position - 3)]
+        let section = bytes[start..<(position - 3)]
+        guard !section.contains(0) else { throw S3XMLError("there is a NUL in the document") }
+        text += section
       } else if take("<!") || take("<?") {
         throw S3XMLError("the document has a DTD or an instruction, which is not read")
       } else if take("</") {
