@@ -49,8 +49,17 @@ import Testing
       try harness.put(bytes)
       var spec = peer.spec("film.mp4", partSize: Self.part)
       spec.parameters = Array(#"{"creationWithUpload":true}"#.utf8)
-      let outcome = await harness.run(spec)
+      // There alone it tells what it can.
+      if kind == .tuspyserver { spec.destination? += "/" }
+      let isWhole = Lock(false)
+      let ledger = UploadRecordingLedger { checkpoint in
+        if checkpoint.session != nil, checkpoint.done.isEmpty, checkpoint.isPublishing {
+          isWhole.withLock { $0 = true }
+        }
+      }
+      let outcome = await harness.run(spec, ledger: ledger)
       #expect(outcome.failure == nil, "\(outcome)")
+      #expect(kind != .tuspyserver || isWhole.withLock { $0 }, "it takes the file with the creation")
       let there = try await peer.read("film.mp4")
       #expect(there.filter { $0.sha256 == Self.sha256(bytes) }.count == 1)
     }
