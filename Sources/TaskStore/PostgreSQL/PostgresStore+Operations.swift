@@ -91,7 +91,8 @@ extension PostgresStore {
     var unreadable: [UniqueID] = []
     var (idle, known) = (0, 0)
     // The oldest come first: more are taken, so that those of a newer program and those that wait, for
-    // another one or for their commands, keep no other ones from being driven. Twice as many, so that few looks are enough for many.
+    // another one or for their commands, keep no other ones from being driven. Twice as many, so that few looks are enough
+    // for many.
     repeat {
       known = idle
       let most = limit + 2 * known

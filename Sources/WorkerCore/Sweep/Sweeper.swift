@@ -17,6 +17,8 @@ package actor Sweeper {
   /// Whether more tasks may be due than the last sweep has woken.
   private var isBehind = false
   private var outage = Outage()
+  /// Those of the rare steps, by what the log says of them.
+  private var outages: [String: Outage] = [:]
   /// Soon after the start: a database that was restored has lanes that only this puts right.
   private var tidiesAt: BootInstant
 
@@ -84,9 +86,12 @@ package actor Sweeper {
 
   /// A step whose failure holds up no other.
   private func go(on failure: String, _ step: () async throws -> Void) async {
-    do { try await step() } catch {
+    do {
+      try await step()
+      outages[failure] = nil
+    } catch {
       guard !Task.isCancelled else { return }
-      log.warning(failure, ["error": .text("\(error)")])
+      log.log(outages[failure, default: Outage()].failed(error), failure, ["error": .text("\(error)")])
     }
   }
 }

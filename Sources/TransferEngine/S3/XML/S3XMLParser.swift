@@ -42,7 +42,7 @@ struct S3XMLParser {
         let start = position
         try skip(through: "]]>", of: "a CDATA section")
         let section = bytes[start..<(position - 3)]
-        guard !section.contains(0) else { throw S3XMLError("there is a NUL in the document") }
+        guard !section.contains(0) else { throw S3XMLError("it has the character NUL") }
         text += section
       } else if take("<!") || take("<?") {
         throw S3XMLError("the document has a DTD or an instruction, which is not read")

@@ -18,17 +18,17 @@ extension TusTarget {
       hasOrphan: hasOrphan.withLock { $0 })
     let count = upload.plan.segments(of: upload.size)
     let isWhole = !session.isAgain && carriesWhole(upload, server)
-    taken.withLock { $0 = 0 }
     for segment in 0..<count {
       let size = upload.plan.range(of: segment, size: upload.size).count
       var headers = [(name: "Upload-Length", value: "\(size)")]
       if count > 1 { headers.append(("Upload-Concat", "partial")) } else { headers.append(metadata(upload)) }
       do {
-        session.urls.append(
-          isWhole
-            ? try await createWhole(upload, headers, isHashed: session.hashes) : try await create(headers))
+        let made =
+          isWhole ? try await createWhole(upload, headers, isHashed: session.hashes) : try await create(headers)
+        session.urls.append(made.url)
+        taken.withLock { $0 = made.taken }
         // If it is gone in the next run, it was never whole.
-        if isWhole, taken.withLock({ $0 }) < upload.size { try await upload.publishing(false) }
+        if isWhole, made.taken < upload.size { try await upload.publishing(false) }
         if count > 1, segment < count - 1 { try await upload.record(session.json) }
       } catch {
         _ = try? await abort(session: session.json)
@@ -45,10 +45,10 @@ extension TusTarget {
       && 1...min(parameters.partSize ?? .max, Self.standardPiece) ~= upload.size
   }
 
-  /// The URL of a new upload that was sent with its creation. What the server has taken of it is ``taken``.
+  /// A new upload that is sent with its creation.
   private func createWhole(
     _ upload: UploadOrder, _ headers: [(name: String, value: String)], isHashed: Bool
-  ) async throws -> String {
+  ) async throws -> (url: String, taken: Int64) {
     let source = upload.body.source
     return try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
       try await source.check()
@@ -70,14 +70,14 @@ extension TusTarget {
     }
   }
 
-  /// The URL of a new upload.
+  /// The URL of a new upload, and how many bytes of `body` the server has taken.
   ///
   /// - Parameters:
   ///   - body: All of its bytes.
   ///   - deadline: For one that the server makes of others: it may copy all bytes before it answers.
   func create(
     _ more: [(name: String, value: String)], body: UploadBody? = nil, takes deadline: Duration? = nil
-  ) async throws -> String {
+  ) async throws -> (url: String, taken: Int64) {
     var request = CurlRequest(.post, url: endpoint.text, headers: headers(for: endpoint.text) + more)
     if let deadline { (request.lowSpeed, request.deadline) = (nil, deadline) }
     if let body {
@@ -99,12 +99,9 @@ extension TusTarget {
       }
       throw failure
     }
-    let url = try place(in: answer)
     // What it says of bytes that it cannot have is not believed: the upload itself is asked for.
-    if let body, let told = answer.head.number("upload-offset"), told <= body.size {
-      taken.withLock { $0 = told }
-    }
-    return url
+    let told = answer.head.number("upload-offset") ?? 0
+    return (try place(in: answer), told <= body?.size ?? 0 ? told : 0)
   }
 
   /// The URL of the upload that a creation has made.

@@ -15,7 +15,8 @@ extension TusTarget {
     let parts = session.urls.joined(separator: " ")
     do {
       session.joined = try await create(
-        [("Upload-Concat", "final;\(parts)"), metadata(upload)], takes: .seconds(600 + upload.size >> 22))
+        [("Upload-Concat", "final;\(parts)"), metadata(upload)], takes: .seconds(600 + upload.size >> 22)
+      ).url
     } catch let failure as TaskFailure where [.http(400), .http(404), .http(410)].contains(failure.code) {
       // It may have lost something of a part since it was sent.
       for segment in session.urls.indices {

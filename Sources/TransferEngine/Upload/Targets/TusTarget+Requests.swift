@@ -63,8 +63,8 @@ extension TusTarget {
       throw failure
     }
     let length = answer.head.number("upload-length")
-    guard let text = answer.head["upload-offset"] else { return .joining }
-    guard let offset = Int64(text), offset >= 0 else {
+    guard answer.head["upload-offset"] != nil else { return .joining }
+    guard let offset = answer.head.number("upload-offset") else {
       throw TaskFailure.badResponse("its Upload-Offset is not a number", url: url)
     }
     guard length ?? size == size, offset <= size else {
