@@ -80,6 +80,9 @@ static const char applied_batches[] = {
 static const char former_hook_key[] = {
 #embed "migrations/0021_former_hook_key.sql"
 };
+static const char hooks_due[] = {
+#embed "migrations/0022_hooks_due.sql"
+};
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -103,6 +106,7 @@ static const rh_migration migrations[] = {
     {19, "former_hooks", former_hooks, sizeof former_hooks},
     {20, "applied_batches", applied_batches, sizeof applied_batches},
     {21, "former_hook_key", former_hook_key, sizeof former_hook_key},
+    {22, "hooks_due", hooks_due, sizeof hooks_due},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

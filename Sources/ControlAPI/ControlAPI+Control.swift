@@ -73,7 +73,10 @@ extension ControlAPI {
     return Route(
       method: "PUT", path: path,
       summary: isNamed
-        ? "Sets how many tasks of a kind, queue, host or storage may run at once: `limit`, or null for any number."
+        ? """
+        Sets how many tasks of a kind, queue, host or storage may run at once: `limit`, or null to take that away; what a \
+        kind's handler declares, or the workers learned of a host, then applies again.
+        """
         : "Sets how many tasks of the whole fleet (`total`) may run at once: `limit`, or null for any number.",
       needs: .admin,
       accepts: [json], takes: .limitBody, example: #"{"limit": 4}"#, answers: [200, 404, 422], gives: .limit
@@ -123,7 +126,7 @@ extension ControlAPI {
 }
 
 extension JSONSchema {
-  private static let newLimit = integer("Null for no limit.", 0...1_000_000).orNull
+  private static let newLimit = integer("Null takes the limit away.", 0...1_000_000).orNull
 
   static let limitBody = named("LimitBody", .object([.must("limit", newLimit)], isOpen: false))
 

@@ -6,8 +6,8 @@ extension ControlAPI {
     Route(
       method: "GET", path: "/v1/tasks/{id}",
       summary: """
-        All about a task, as `reelhaul show --json` tells it. Its entity tag begins with its sequence: `If-Match` of an \
-        action compares that.
+        All about a task, as `reelhaul show --json` tells it, but for `hooks`, and with `advice`. Its entity tag begins \
+        with its sequence: `If-Match` of an action compares that.
         """, needs: .read, isPerQueue: true, segments: ["id": .id], answers: [200, 404], gives: .shownTask
     ) { api, call in
       let shown = try await api.shownTask(taskID(of: call), for: call.principal)

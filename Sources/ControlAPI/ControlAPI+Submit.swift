@@ -95,6 +95,9 @@ extension ControlAPI {
       code: ProblemCode.taskRemoved.rawValue)
   }
 
+  /// So many documents of tasks are read at once.
+  private static let atOnce = 500
+
   /// For each command, what keeps this principal from sending it: it concerns a task of a queue that is out of reach.
   private func lack(_ commands: [Command], for principal: Principal) async throws -> [HTTPError?] {
     guard principal.queues != nil else { return commands.map { _ in nil } }
@@ -102,10 +105,10 @@ extension ControlAPI {
     let named = commands.flatMap { command -> [UniqueID] in
       if case .submit(let spec) = command { [spec.id] + spec.after } else { [command.taskID] }
     }
-    let known = try await store.tasks(Array(Set(named)))
+    let known = try await reached(Array(Set(named)), by: principal)
     return commands.map { command in
       guard case .submit(let spec) = command else {
-        guard let task = known[command.taskID], principal.reaches(task) else {
+        guard known[command.taskID] ?? false else {
           return HTTPError(404, "there is no task \(command.taskID)")
         }
         return nil
@@ -113,10 +116,21 @@ extension ControlAPI {
       guard principal.reaches(queue: spec.queue) else {
         return HTTPError(403, "this token is for other queues than \"\(spec.queue)\"")
       }
-      if let task = known[spec.id], !principal.reaches(task) { return HTTPError(409, "the id \(spec.id) is taken") }
-      let hidden = spec.after.first { known[$0].map { !principal.reaches($0) } ?? false }
+      if known[spec.id] == false { return HTTPError(409, "the id \(spec.id) is taken") }
+      let hidden = spec.after.first { known[$0] == false }
       return hidden.map { HTTPError(409, "there is no task \($0) that this one can come after") }
     }
+  }
+
+  /// Of the tasks that exist, whether this principal reaches them. In parts: a request may name 100,000 tasks, and they may
+  /// have long documents.
+  private func reached(_ ids: [UniqueID], by principal: Principal) async throws -> [UniqueID: Bool] {
+    var reached: [UniqueID: Bool] = [:]
+    for start in stride(from: 0, to: ids.count, by: Self.atOnce) {
+      let part = try await store.tasks(Array(ids[start..<min(start + Self.atOnce, ids.count)]))
+      reached.merge(part.mapValues(principal.reaches)) { $1 }
+    }
+    return reached
   }
 
   /// Why a line has no effect.
@@ -271,8 +285,8 @@ extension ControlAPI {
   /// For each of these, whether the store has another task under its id; nil if it has none.
   private func differ(_ specs: [TaskSpec]) async throws -> [Bool?] {
     var all: [Bool?] = []
-    for start in stride(from: 0, to: specs.count, by: 500) {
-      let part = specs[start..<min(start + 500, specs.count)]
+    for start in stride(from: 0, to: specs.count, by: Self.atOnce) {
+      let part = specs[start..<min(start + Self.atOnce, specs.count)]
       let stored = try await store.tasks(part.map(\.id))
       all += part.map { spec in stored[spec.id].map { !$0.spec.differences(from: spec).isEmpty } }
     }

@@ -37,6 +37,7 @@ extension MemoryState {
       let actions = try move(id, .control(control.action))
       if control.action == .retry {
         tasks[id]?.error = nil
+        tasks[id]?.losses = 0
         tasks[id]?.bytesDone = before.checkpoint?.bytesDone ?? 0
       }
       if case .remove(let files) = control.action { leaveToCleanUp(before, files: files) }

@@ -12,9 +12,13 @@ extension MemoryState {
   }
 
   func demand(on worker: WorkerID) -> Demand? {
-    let ready = tasks.values.count(where: \.isReady)
-    guard ready > 0 else { return nil }
     let asking = workers[worker]?.registration
+    let used = used
+    let ready = tasks.values.count { task in
+      guard let asking, task.isReady, asking.kinds.contains(task.spec.kind) else { return false }
+      return Set(asking.volumes.keys).isSuperset(of: task.storages) && hasRoom(for: task, used)
+    }
+    guard ready > 0 else { return nil }
     let able = workers.values.count { other in
       guard let asking, !other.isDead, !other.isDraining, other.leaseUntil > now else { return false }
       return Set(other.registration.kinds).isSuperset(of: asking.kinds)
@@ -29,15 +33,10 @@ extension MemoryState {
     guard call > owner.claimCall else {
       return tasks.values.filter { $0.run?.worker == worker && $0.run?.claimCall == call }.map(claim(of:))
     }
-    workers[worker]?.claimCall = call
     let kinds = Set(owner.registration.kinds)
     let storages = Set(owner.registration.volumes.keys)
 
-    var used: [Bucket: Int] = [:]
-    for task in tasks.values where task.run != nil {
-      for bucket in buckets(of: task) { used[bucket, default: 0] += 1 }
-    }
-
+    var used = used
     // The waiting tasks that this worker can run, by priority and queue, in the order of their positions.
     var waiting: [Int: [String: [(position: Int, id: UniqueID)]]] = [:]
     for (id, task) in tasks {
@@ -51,7 +50,9 @@ extension MemoryState {
       var lines = (waiting[priority] ?? [:]).mapValues { $0.sorted { $0.position < $1.position }[...] }
       while claims.count < limit {
         var next: [String: Int] = [:]
-        for (name, line) in lines { next[name] = line.firstIndex { hasRoom(for: $0.id, used) } }
+        for (name, line) in lines {
+          next[name] = line.firstIndex { tasks[$0.id].map { hasRoom(for: $0, used) } ?? false }
+        }
         guard let name = serve(next.keys.sorted()), let index = next[name], let id = lines[name]?.remove(at: index).id
         else { break }
         for bucket in tasks[id].map(buckets) ?? [] { used[bucket, default: 0] += 1 }
@@ -61,6 +62,7 @@ extension MemoryState {
       }
     }
 
+    if !claims.isEmpty { workers[worker]?.claimCall = call }
     let backlogged = Set(tasks.values.filter(\.isReady).map(\.spec.queue))
     for (name, queue) in queues where !queue.isIdle && !backlogged.contains(name) {
       queues[name]?.isIdle = true
@@ -107,9 +109,17 @@ extension MemoryState {
       beginsAnew: task.checkpoint == nil && task.generation != nil)
   }
 
-  private func hasRoom(for id: UniqueID, _ used: [Bucket: Int]) -> Bool {
-    guard let task = tasks[id] else { return false }
-    return buckets(of: task).allSatisfy { bucket in
+  /// How many tasks run, by bucket.
+  private var used: [Bucket: Int] {
+    var used: [Bucket: Int] = [:]
+    for task in tasks.values where task.run != nil {
+      for bucket in buckets(of: task) { used[bucket, default: 0] += 1 }
+    }
+    return used
+  }
+
+  private func hasRoom(for task: MemoryTask, _ used: [Bucket: Int]) -> Bool {
+    buckets(of: task).allSatisfy { bucket in
       used[bucket, default: 0] < limit(of: bucket) ?? .max
     }
   }

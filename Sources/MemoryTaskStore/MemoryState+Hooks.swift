@@ -32,7 +32,7 @@ extension MemoryState {
   }
 
   mutating func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int], failing: Set<String>, places: Int
   ) -> [HookDelivery] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     var tasks: Set<UniqueID> = []
@@ -41,14 +41,19 @@ extension MemoryState {
     let due = first.filter { index in
       let hook = hooks[index]
       return hook.delivery.runAt <= now && hook.claimedUntil.map { $0 < now } ?? true
-    }.sorted { hooks[$0].delivery.runAt < hooks[$1].delivery.runAt }
-    let places = due.map { index -> (index: Int, place: Int) in
+    }.sorted { hooks[$0].delivery.runAt < hooks[$1].delivery.runAt }.map { index -> (index: Int, place: Int) in
       hosts[hooks[index].delivery.event.host, default: 0] += 1
       return (index, hosts[hooks[index].delivery.event.host, default: 0])
     }
     // Chance decides among equals, as in PostgreSQL.
-    let chosen = places.filter { $0.place <= perHost }.shuffled().sorted { $0.place < $1.place }
-    return chosen.prefix(limit).map { index, _ in
+    let chosen = due.filter { $0.place <= perHost }.shuffled().sorted { $0.place < $1.place }
+    var places = places
+    let allowed = chosen.filter { index, _ in
+      guard failing.contains(hooks[index].delivery.event.host) else { return true }
+      places -= 1
+      return places >= 0
+    }
+    return allowed.prefix(limit).map { index, _ in
       hooks[index].delivery.attempt += 1
       hooks[index].delivery.age = .microseconds(now.microseconds - hooks[index].delivery.createdAt.microseconds)
       hooks[index].claimedUntil = now.advanced(bySeconds: 60)
@@ -156,9 +161,12 @@ extension MemoryStore {
   package func addHooks(_ events: [HookEvent]) async throws { transaction { $0.addHooks(events) } }
 
   package func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int], failing: Set<String>, places: Int
   ) async throws -> [HookDelivery] {
-    transaction { $0.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay) }
+    transaction {
+      $0.claimHooks(
+        worker, limit: limit, perHost: perHost, besides: underWay, failing: failing, places: places)
+    }
   }
 
   package func finishHook(_ task: UniqueID, sequence: Int) async throws {

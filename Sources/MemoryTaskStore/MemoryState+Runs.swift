@@ -90,7 +90,6 @@ extension MemoryState {
   }
 
   mutating func sweep() -> SweepResult {
-    learnLimits()
     var result = SweepResult(expired: 0, due: 0, workers: 0)
     for (id, worker) in workers where worker.leaseUntil < now { workers[id]?.isDead = true }
     let lost = tasks.filter { task in task.value.run.flatMap { workers[$0.worker]?.isDead } ?? false }

@@ -105,6 +105,13 @@ package final class MemoryStore: TaskStore {
     transaction { $0.sweep() }
   }
 
+  package func putLearnedLimitsInForce() async throws {
+    transaction { $0.learnLimits() }
+  }
+
+  /// Nothing of it goes wrong in this store.
+  package func restLanes() async throws {}
+
   /// Does nothing: this store keeps no data of tasks that are gone.
   package func tidy() async throws {}
 

@@ -3,7 +3,7 @@ package struct Demand: Hashable, Sendable {
   /// No more than this many ready tasks are counted.
   package static let most = 1000
 
-  /// Tasks that could run if there were room for them, of any kind: at most ``most``.
+  /// Tasks that the worker can run and whose limits have room: at most ``most``.
   package var ready: Int
   /// Tasks that run in the whole fleet.
   package var running: Int

@@ -85,9 +85,9 @@ package protocol HookStore: Sendable {
   /// Takes up to `limit` deliveries for 60 seconds: the first of each task; nothing where the worker's lease is over.
   ///
   /// `underWay` has the worker's deliveries so far, by host. With those, a host gets at most `perHost`, and hosts with
-  /// fewer come first.
+  /// fewer come first. Hosts that are `failing` get at most `places` together.
   func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int], failing: Set<String>, places: Int
   ) async throws -> [HookDelivery]
   /// It is delivered.
   func finishHook(_ task: UniqueID, sequence: Int) async throws

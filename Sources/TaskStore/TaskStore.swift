@@ -67,7 +67,11 @@ package protocol RunStore: Sendable {
 package protocol HousekeepingStore: Sendable {
   /// Requeues the tasks of workers whose lease is over, and the delayed tasks whose time has come. Returns how many.
   func sweep() async throws -> SweepResult
-  /// Deletes the lanes, hosts and queues that no task needs which may still run.
+  /// Puts in force what ``LeaseStore/tell(_:hostLimits:)`` has told of hosts.
+  func putLearnedLimitsInForce() async throws
+  /// Puts right, after a database was restored, where claims look for tasks, and lets claims forget where there are none.
+  func restLanes() async throws
+  /// The same, and deletes the lanes, hosts and queues that no task needs which may still run.
   func tidy() async throws
   /// Goes on with a change of a queue's web hook that whoever made it did not end.
   func goOnMovingHooks() async throws

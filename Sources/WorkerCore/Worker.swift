@@ -47,6 +47,7 @@ package actor Worker {
     let metrics = WorkerMetrics(kinds: parts.handlers.kinds)
     let batcher = StoreBatcher(store: parts.store, loop: loop, metrics: metrics, log: log)
     let hints = WorkerHints()
+    let fleet = FleetSize()
     let handlers = parts.handlers
     let watch = VolumeWatch(loop: loop, storage: parts.storage, log: log)
     runner = Runner(
@@ -66,24 +67,25 @@ package actor Worker {
     claimer = Claimer(
       loop: loop, store: parts.store, keeper: keeper, runner: runner,
       planner: ClaimPlanner(concurrency: settings.concurrency, seed: .random(in: 0 ... .max)),
-      metrics: metrics, log: log,
+      fleet: fleet, metrics: metrics, log: log,
       onClaimed: { await hints.eventsWritten() })
     relay = Relay(
       loop: loop, store: parts.store, keeper: keeper, sink: parts.rounds, topics: settings.topics,
-      source: "/workers/\(host)/\(getpid())", metrics: metrics, tracer: parts.tracer, log: log)
+      source: "/workers/\(host)/\(getpid())", fleet: fleet, metrics: metrics, tracer: parts.tracer, log: log)
     ingester = Ingester(
       loop: loop, source: parts.commands, store: parts.store, sink: parts.messages, topics: settings.topics,
       metrics: metrics, tracer: parts.tracer, log: log,
       onApplied: { await hints.maybeReady() })
     sweeper = Sweeper(
-      loop: loop, store: parts.store, interval: settings.sweepInterval, log: log,
+      loop: loop, store: parts.store, interval: settings.sweepInterval, fleet: fleet, log: log,
       onReady: { await hints.maybeReady() })
     stagingSweeper = StagingSweeper(loop: loop, store: parts.store, storage: parts.storage, log: log)
     cleaner = Cleaner(
-      loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, log: log,
+      loop: loop, store: parts.store, keeper: keeper, handlers: parts.handlers, fleet: fleet, log: log,
       patience: settings.cleanUpLimit)
     courier = HookCourier(
-      loop: loop, store: parts.store, keeper: keeper, sender: parts.hooks, metrics: metrics, log: log)
+      loop: loop, store: parts.store, keeper: keeper, sender: parts.hooks, fleet: fleet, metrics: metrics,
+      log: log)
     listener = SignalListener(loop: loop, source: parts.signals, runner: runner, keeper: keeper, log: log)
     sampler = ProgressSampler(loop: loop, runner: runner, sink: parts.progress, topics: settings.topics)
     drain = DrainMachine(limit: settings.drainLimit)

@@ -24,8 +24,8 @@ enum Program {
       Every setting is a flag, an environment variable or a line of a settings file. The first of these is used.
 
       With --json a command prints one JSON document (watch without --once, and bench, one per line), or nothing if it \
-      could not do its work: the reason is always text on standard error. --wait also prints a task that failed, and \
-      doctor what it found; their exit code tells.
+      could not do its work: the reason is always text on standard error. --wait also prints a task that failed, \
+      --all an operation that failed or was canceled, and doctor what it found; their exit code tells.
       """,
     options: [.config],
     examples: [
@@ -34,7 +34,7 @@ enum Program {
       Example("source <(reelhaul completions bash)", "Complete commands and options in bash"),
     ],
     exits: ExitCode.allCases.map { ExitMeaning($0.rawValue, $0.meaning) } + [
-      ExitMeaning(130, "Ctrl-C ended watch, --wait or --all"), ExitMeaning(143, "SIGTERM ended watch, --wait or --all"),
+      ExitMeaning(130, "Ctrl-C interrupted the command"), ExitMeaning(143, "SIGTERM interrupted the command"),
     ],
     subcommands: commands.map(\.spec))
 

@@ -231,6 +231,12 @@ import Testing
       ] {
         #expect(text.contains("\"\(path)\":"), "\(path)")
       }
+      for member in [
+        #""headers":{"type":["object","null"],"additionalProperties":{"type":["string","null"]}"#,
+        #""kind":{"type":["string","null"],"pattern":"^[A-Za-z0-9._-]+$","minLength":1,"maxLength":32"#,
+      ] {
+        #expect(text.contains(member), "\(member)")
+      }
       let parts = text.split(separator: #""operationId":""#).dropFirst()
       let operations = Dictionary(uniqueKeysWithValues: parts.map { ($0.prefix { $0 != "\"" }, $0) })
       for (name, field) in [

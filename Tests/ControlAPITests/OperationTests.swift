@@ -286,12 +286,25 @@ import Testing
     }
   }
 
-  @Test("a canceled operation sends nothing more, counts what was sent, and ends") func cancel() async throws {
+  @Test(
+    "a canceled operation sends nothing more, counts what was sent, and ends", arguments: [false, true])
+  func cancel(afterItsDriverHasDied: Bool) async throws {
     try await APIBench.run { bench in
       _ = try await submit(5000, bench)
       let id = try await begin(#"{"action": "pause", "filter": {}}"#, bench)
       let driver = driver(bench)
       for _ in 0..<4 { _ = try await driver.turn() }
+      if afterItsDriverHasDied {
+        // Kafka has its last batch, and nobody has noted that.
+        _ = try await bench.pool.query("update operation set lease_until = now() - interval '1 s'")
+        let dying = self.driver(bench) { commands in
+          bench.sent.withLock { $0 += commands }
+          _ = try await bench.store.apply(commands)
+          throw CancellationError()
+        }
+        await #expect(throws: CancellationError.self) { for _ in 0..<4 { _ = try await dying.turn() } }
+        _ = try await bench.pool.query("update operation set lease_until = now() - interval '1 s'")
+      }
       let answer = await bench.ask("POST", "/v1/operations/\(id)/cancel", "{}")
       #expect(answer.status == 200 && answer.body.contains(#""state":"canceled""#))
       let before = bench.sent.withLock { $0.count }

@@ -17,8 +17,10 @@ import Testing
     _ fixture: StoreFixture, _ worker: WorkerID, limit: Int = 10, perHost: Int = 10,
     besides underWay: [String: Int] = [:]
   ) async throws -> [String] {
-    try await fixture.store.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay)
-      .map { "\($0.event.taskID) \($0.event.sequence)" }.sorted()
+    try await fixture.store.claimHooks(
+      worker, limit: limit, perHost: perHost, besides: underWay, failing: [], places: 0
+    )
+    .map { "\($0.event.taskID) \($0.event.sequence)" }.sorted()
   }
 
   @Test("the events of a task are given out one after the other, each to one worker", arguments: StoreKind.allCases)
@@ -32,7 +34,7 @@ import Testing
       #expect(try await Self.claim(fixture, worker) == ["\(a) 1", "\(b) 5"].sorted())
       #expect(try await Self.claim(fixture, other) == [])
       try await fixture.store.finishHook(a, sequence: 1)
-      let next = try await fixture.store.claimHooks(other, limit: 10, perHost: 10, besides: [:])
+      let next = try await fixture.store.claimHooks(other, limit: 10, perHost: 10, besides: [:], failing: [], places: 0)
       #expect(next.map(\.event) == [events[1]] && next.first?.attempt == 1)
       #expect(try await fixture.store.undeliveredHooks(of: a).map(\.event.sequence) == [2])
       try await fixture.store.finishHook(a, sequence: 2)
@@ -67,6 +69,26 @@ import Testing
     }
   }
 
+  @Test("hosts that fail get no more than their places together", arguments: StoreKind.allCases)
+  func failing(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      let bad = (0..<10).map { "bad-\($0).example" }
+      for host in bad + ["good.example"] {
+        try await fixture.store.addHooks((0..<3).map { _ in Self.event(.random(), 1, host: host) })
+      }
+      func claim(_ places: Int) async throws -> [String] {
+        try await fixture.store.claimHooks(
+          worker, limit: 12, perHost: 2, besides: [:], failing: Set(bad), places: places
+        ).map(\.event.host)
+      }
+      let first = try await claim(4)
+      #expect(first.count { $0 != "good.example" } == 4 && first.count { $0 == "good.example" } == 2)
+      #expect(try await claim(0) == ["good.example"])
+      #expect(try await claim(100).count == 12)
+    }
+  }
+
   @Test("hosts with fewer deliveries under way come first, however long others wait", arguments: StoreKind.allCases)
   func sharing(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -77,7 +99,8 @@ import Testing
       try await fixture.store.addHooks([Self.event(quick, 1, host: "c.example")])
       let underWay = ["a.example": 3, "b.example": 1]
       #expect(try await Self.claim(fixture, worker, limit: 1, perHost: 4, besides: underWay) == ["\(quick) 1"])
-      let rest = try await fixture.store.claimHooks(worker, limit: 10, perHost: 4, besides: underWay)
+      let rest = try await fixture.store.claimHooks(
+        worker, limit: 10, perHost: 4, besides: underWay, failing: [], places: 0)
       #expect(rest.map(\.event.host).sorted() == ["a.example", "b.example"])
     }
   }
@@ -280,7 +303,8 @@ import Testing
         }
         group.addTask {
           for number in 0..<100 {
-            for hook in try await store.claimHooks(worker, limit: 10, perHost: 10, besides: [:]) {
+            for hook in try await store.claimHooks(worker, limit: 10, perHost: 10, besides: [:], failing: [], places: 0)
+            {
               let sequence = hook.event.sequence
               if number % 3 == 0 {
                 try await store.finishHook(spec.id, sequence: sequence)

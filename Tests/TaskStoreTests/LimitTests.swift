@@ -88,7 +88,7 @@ import Testing
       let (first, second) = (try await fixture.worker(), try await fixture.worker())
       func tell(_ worker: WorkerID, _ limits: [String: HostLimit]) async throws -> Set<String> {
         try await store.tell(worker, hostLimits: limits)
-        _ = try await store.sweep()
+        try await store.putLearnedLimitsInForce()
         return try await store.limitedHosts()
       }
       func use() async throws -> LimitUse? { try await store.limits().first { $0.isOf(.host, "a.example") } }
@@ -123,7 +123,7 @@ import Testing
       #expect(try await use()?.limit == 5)
 
       try await fixture.expireLease(first)
-      _ = try await store.sweep()
+      try await store.putLearnedLimitsInForce()
       #expect(try await use()?.limit == 2, "only the second worker lives")
       #expect(try await tell(second, [:]) == [])
       let left = try await use()

@@ -211,7 +211,10 @@ private struct Model {
       let task = task()
       for store in stores { try await store.makeDue(task) }
     }
-    try await both("sweep") { store, _ in try await store.store.sweep() }
+    try await both("sweep") { store, _ in
+      try await store.store.putLearnedLimitsInForce()
+      return try await store.store.sweep()
+    }
   }
 
   private mutating func limit() async throws {

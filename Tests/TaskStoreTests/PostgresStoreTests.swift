@@ -203,6 +203,46 @@ import Testing
     }
   }
 
+  @Test("a specification that a hand has spoiled hides no other task, and holds up no event and no clean-up")
+  func spoiledRow() async throws {
+    try await withPostgresStore { store, pool in
+      var registration = WorkerRegistration.sample
+      registration.volumes = ["default": .random()]
+      let worker = try await store.register(registration)
+      let specs = ["a", "b"].map { TaskSpec.noop(destination: "storage://default/\($0)") }
+      _ = try await store.apply(specs.map { .submit($0) })
+      func spoil(_ table: String) async throws {
+        _ = try await pool.query(
+          PostgresStatement("update \(table) set spec = '{\"source\":7}' where spec ->> 'id' = $1"),
+          .text("\(specs[0].id)"))
+      }
+      _ = try await pool.query("create table saved as select id, spec from task")
+      try await spoil("task")
+      // The event of the submit tells the specification itself.
+      _ = try await pool.query("update outbox set specs = null")
+      let spoiled = try #require(try await store.task(specs[0].id))
+      #expect(spoiled.error?.code == .specUnreadable && spoiled.state == .queued)
+      #expect(try await store.page(TaskFilter()).tasks.map(\.spec.id).sorted() == specs.map(\.id).sorted())
+      #expect(Set(try await store.takeEvents(limit: 100).compactMap(\.task?.spec.id)) == Set(specs.map(\.id)))
+      #expect(try await store.claim(worker, limit: 3).map(\.spec.id) == [specs[1].id])
+
+      _ = try await pool.query("update task set spec = saved.spec from saved where saved.id = task.id")
+      let third = TaskSpec.noop(destination: "storage://default/c")
+      _ = try await store.apply([.submit(third)])
+      for spec in [specs[0], third] {
+        _ = try await store.apply(
+          [.pause, .remove(files: true)].map { .control(.init(id: .random(), taskID: spec.id, action: $0)) })
+      }
+      try await spoil("cleanup")
+      #expect(try await store.claimCleanups(worker, limit: 10).map(\.spec.id) == [third.id])
+      let waits = try await pool.query(
+        "select count(*) from cleanup where run_at > now() + interval '50 min' and error <> ''")
+      #expect(try waits[0].int64(0) == 1)
+      #expect(try await store.audit().count == 1)
+      _ = try await pool.query("delete from cleanup")
+    }
+  }
+
   @Test("a reader of the inbox, as a dump, does not delay the commands of a new day")
   func dumpAtMidnight() async throws {
     try await withPostgresStore { store, pool in

@@ -93,6 +93,47 @@ import Testing
     }
   }
 
+  @Test("what a worker cannot run, or what waits for a limit, calls for no claim of it", arguments: StoreKind.allCases)
+  func whatCannotRun(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      let worker = try await fixture.worker()
+      func isAsked() async throws -> Bool { try await store.demand(on: worker) != nil }
+      try await fixture.submit(.noop(queue: "a", host: "a.example"))
+      for (scope, name) in [
+        (LimitScope.total, ""), (.kind, "noop"), (.queue, "a"), (.host, "a.example"),
+      ] {
+        #expect(try await isAsked())
+        try await store.setLimit(scope, name: name, to: 0)
+        #expect(try await !isAsked(), "\(scope)")
+        try await store.setLimit(scope, name: name, to: nil)
+      }
+      let claim = try #require(try await store.claim(worker, limit: 1).first)
+      try await fixture.settle(claim, .success)
+      try await fixture.submit(.noop(destination: "storage://away/a"))
+      #expect(try await !isAsked())
+      var download = TaskSpec.noop()
+      download.kind = TaskKind(rawValue: "of-no-worker")
+      try await fixture.submit(download)
+      #expect(try await !isAsked())
+      try await fixture.submit(.noop())
+      #expect(try await store.demand(on: worker)?.ready == 1)
+    }
+  }
+
+  @Test("a claim that found nothing may be asked again by its number", arguments: StoreKind.allCases)
+  func emptyClaim(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker()
+      #expect(try await fixture.store.claim(worker, limit: 1, call: 7).isEmpty)
+      try await fixture.submit(.noop(), .noop())
+      let claim = try await fixture.store.claim(worker, limit: 1, call: 7)
+      #expect(claim.count == 1)
+      #expect(try await fixture.store.claim(worker, limit: 1, call: 7) == claim)
+      #expect(try await fixture.store.claim(worker, limit: 1, call: 6).isEmpty)
+    }
+  }
+
   @Test("the states of existing tasks are read, and others are left out", arguments: StoreKind.allCases)
   func theStatesOfTheTasksThatExist(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
@@ -328,6 +369,12 @@ import Testing
       if kind == .download { spec.destination = "storage://default/b.mp4" }
       try await fixture.submit(spec)
       let most = kind == .noop ? 5 : 20
+      // What was lost before somebody has asked for it again counts no more.
+      for _ in 1..<most {
+        try await lose(spec.id, fixture)
+        try await fixture.makeDue(spec.id)
+      }
+      for action in [ControlAction.cancel, .retry] { try await fixture.control(action, spec.id) }
       for round in 0..<2 {
         for loss in 1...most {
           try await lose(spec.id, fixture)

@@ -253,7 +253,7 @@ private enum Before {
       let calls: [@Sendable () async throws -> Void] = [
         { _ = try await store.renew(worker, samples: []) },
         { _ = try await store.claimCleanups(worker, limit: 10, except: []) },
-        { _ = try await store.claimHooks(worker, limit: 10, perHost: 2, besides: [:]) },
+        { _ = try await store.claimHooks(worker, limit: 10, perHost: 2, besides: [:], failing: [], places: 0) },
         { _ = try await store.pendingEvents(limit: 10, bytes: 1 << 20, excluding: []) },
         { _ = try await store.sweep() },
       ]

@@ -41,6 +41,26 @@ import WorkerCore
     #expect(Set(waits.suffix(3)).count > 1, "jittered")
   }
 
+  @Test("the more workers there are, the more rarely an idle one asks, and the longer tasks are left to the others")
+  func manyWorkers() {
+    var planner = ClaimPlanner(concurrency: 32, seed: 1)
+    planner.idlePause = .seconds(1)
+    var now = at(0)
+    for _ in 0..<12 {
+      _ = planner.next(free: 32, now: now)
+      planner.claimed(0, of: 32, now: now)
+      guard case .wait(let until?) = planner.next(free: 32, now: now) else { break }
+      now = until
+    }
+    #expect(now > at(3000))
+    let demand = Demand(ready: 8, running: 32, workers: 2)
+    #expect(planner.part(of: 8, free: 8, demand, now: now) == 0)
+    _ = planner.next(free: 8, now: now)
+    planner.claimed(0, of: 8, leavesTasks: true, now: now)
+    #expect(planner.part(of: 8, free: 8, demand, now: now + .milliseconds(1_100)) == 0)
+    #expect(planner.part(of: 8, free: 8, demand, now: now + .milliseconds(1_300)) == 8)
+  }
+
   @Test("a claim asks first, but not while more waits than it can take, and never when it is repeated")
   func looksFirst() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)

@@ -26,6 +26,9 @@ import WorkerCore
     }
     #expect(until >= at(502) && until <= at(1002))
     #expect(planner.next(now: until) == .lead(seconds: RelayPlanner.term))
+    planner.followerTries = .seconds(4)
+    planner.led(false, sentAt: until, now: until)
+    #expect(planner.next(now: until + .seconds(1)) != .lead(seconds: RelayPlanner.term))
   }
 
   @Test("a leader reads, publishes and renews its term")

@@ -5,6 +5,21 @@ import WorkerCore
 
 /// What every worker does from time to time for all of them.
 @Suite struct SweeperTests {
+  @Test("all workers together do what any may do as often as a few, and none is silent for long") func share() {
+    let fleet = FleetSize()
+    func pause() -> Duration { fleet.pause(.seconds(1), of: 4, atMost: .seconds(4)) }
+    #expect(pause() == .seconds(1))
+    fleet.found(4)
+    #expect(pause() == .seconds(1))
+    fleet.found(10)
+    #expect(pause() == .milliseconds(2_500))
+    fleet.found(300)
+    #expect(pause() == .seconds(4))
+    #expect(fleet.pause(.seconds(9), of: 4, atMost: .seconds(4)) == .seconds(9))
+    fleet.found(0)
+    #expect(fleet.workers == 1)
+  }
+
   @Test(
     "it tidies the store, and goes on with changes of web hooks that somebody left, of which none holds up the rest",
     arguments: [false, true])
@@ -13,10 +28,12 @@ import WorkerCore
     let store = TestStore()
     if failsToMoveHooks { store.refuseHookMoves() }
     let sweeper = Sweeper(
-      loop: loop, store: store, interval: .milliseconds(10), tidiesWithin: .milliseconds(50), log: quietLog, onReady: {}
-    )
+      loop: loop, store: store, interval: .milliseconds(10), fleet: FleetSize(), tidyPause: .milliseconds(50),
+      log: quietLog, onReady: {})
     let work = loop.task { await sweeper.run() }
-    try await eventually("both are done", within: .seconds(30)) { store.tidies > 0 && store.hookMoves > 0 }
+    try await eventually("all is done", within: .seconds(30)) {
+      store.rests > 0 && store.tidies > 0 && store.hookMoves > 0
+    }
     work.cancel()
     _ = await work.result
     await Task.detached { loop.shutdown() }.value

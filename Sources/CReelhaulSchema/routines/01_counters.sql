@@ -141,7 +141,7 @@ create function learned_limits() returns table (host_id int, most int) language 
      cross join lateral unnest(l.host_names, l.host_limits, l.host_refuses) h(name, most, refuses)
       join bucket b on b.scope = 'host' and b.name = h.name
      group by b.id),
-  works as (
+  works as materialized (
     select distinct r.host_id, k.name kind, s.name storage
       from run r join bucket k on k.id = r.kind_id join bucket s on s.id = r.storage_id
      where r.host_id in (select host_id from told))
@@ -156,7 +156,8 @@ create function learned_limits() returns table (host_id int, most int) language 
        select from run r join live l on l.id = r.worker_id where r.host_id = t.host_id and r.worker_id <> all(t.tellers))
 $$;
 
--- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits.
+-- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits. They are found before
+-- that, by one worker at a time, because that reads what runs: no claim waits for it.
 create function put_learned_limits_in_force() returns void language plpgsql as $$
 declare
   changed int[];
@@ -167,17 +168,18 @@ begin
      and not exists (select from bucket where learned_limit is not null) then
     return;  -- as mostly: all workers ask, and together twice a second
   end if;
-  for turn in 1..2 loop  -- without the gate, and again with it
-    select array_agg(b.id), array_agg(b.name), array_agg(l.most) into changed, names, mosts
-      from learned_limits() l
-      full join (select id from bucket where learned_limit is not null) before on before.id = l.host_id
-      join bucket b on b.id = coalesce(l.host_id, before.id)
-     where b.learned_limit is distinct from l.most;
-    if changed is null then
-      return;
-    end if;
-    perform pass_gate();
-  end loop;
+  if not pg_try_advisory_xact_lock(hashtextextended('reelhaul.learned.' || current_schema(), 0)) then
+    return;
+  end if;
+  select array_agg(b.id), array_agg(b.name), array_agg(l.most) into changed, names, mosts
+    from learned_limits() l
+    full join (select id from bucket where learned_limit is not null) before on before.id = l.host_id
+    join bucket b on b.id = coalesce(l.host_id, before.id)
+   where b.learned_limit is distinct from l.most;
+  if changed is null then
+    return;
+  end if;
+  perform pass_gate();
   perform from bucket where id = any(changed) order by id for no key update;
   -- A bucket that nobody needs may have been freed meanwhile.
   update bucket b set learned_limit = u.most

@@ -257,8 +257,8 @@ begin
         perform publish_unusual('canceled', array[t.id], array[t.sequence + 1], command.actor);
       elsif command.action = 'retry' and t.state in ('failed', 'canceled') then
         update task
-           set attempt = 0, error_code = null, error_message = null, error_class = null, error_retry_after = null,
-               state = 'queued', finished_at = null,
+           set attempt = 0, losses = 0, error_code = null, error_message = null, error_class = null,
+               error_retry_after = null, state = 'queued', finished_at = null,
                -- A canceled task has lost its bytes together with its checkpoint.
                bytes_done = (select c.bytes_done from checkpoint c where c.task_id = t.id)
          where id = t.id;

@@ -82,15 +82,20 @@ end $$;
 -- are more, these are the ones whose next task ends first in virtual time, at one task behind the tag. `hosts` has the
 -- hosts with room, if `few` is true. `dry`: lanes that this claim has emptied, which are on until it ends. A queue is
 -- never owed more than 8 tasks.
+--
+-- `turned_on`: the queues with lanes that are on at this rank; null if all queues are to be looked at.
 create function due_queues(
-  at_rank smallint, v float8, done int[], dry int[], kinds int[], storages int[], hosts int[], few boolean)
+  at_rank smallint, v float8, done int[], dry int[], kinds int[], storages int[], hosts int[], few boolean,
+  turned_on int[])
 returns table (id int, start float8, weight float8, cursor_host int, cursor_lane int, room int)
 language sql stable as $$
   select d.id, d.s, d.weight, d.cursor_host, d.cursor_lane, d.room
     from (
       select q.*, b.run_limit - b.used room
         from (select id, s, weight, cursor_host, cursor_lane, start
-                from queue
+                from (select * from queue where turned_on is null
+                       union all
+                      select q.* from unnest(turned_on) o(id) join queue q on q.id = any(array[o.id])) listed
                cross join lateral (
                  select case when cursor_lane < 0 then v + tag else greatest(tag, v - 8 / weight) end s) owed
                order by s + 1 / weight, start, id) q
@@ -113,6 +118,19 @@ language sql stable as $$
              end
        limit 64) d
    order by d.s, d.start, d.id
+$$;
+
+-- The queues with lanes that are on at a rank, or null if there are more than 256: one look at the index for each. There
+-- may be many thousands of queues that rest, each with a failed or paused task.
+create function queues_on(at_rank smallint) returns int[] language sql stable as $$
+  with recursive turned_on (id) as (
+    (select queue_id from lane where ready and rank = at_rank order by queue_id limit 1)
+    union all
+    select (select l.queue_id from lane l
+             where l.ready and l.rank = at_rank and l.queue_id > o.id order by l.queue_id limit 1)
+      from turned_on o where o.id is not null)
+  select case when count(*) <= 256 then coalesce(array_agg(id), '{}') end
+    from (select id from turned_on where id is not null limit 257) found
 $$;
 
 -- Up to `fan` lanes of a queue that have room, behind (after_host, after_lane), in the order of the queue's ring: by

@@ -82,6 +82,8 @@ declare
   few        boolean;
   counted    int[];                                               -- of former names of kinds: what they count as
   room       int[];                                               -- run_limit - used, by bucket, when first met
+  many       boolean;                                             -- there are so many queues that most rest
+  turned_on  int[];                                               -- if `many`: the queues that do not, at this rank
   done       int[];                                               -- queues with no more rows at this rank
   picked     tid[];
   dry        int[]  := '{}';                                      -- lanes that seem empty
@@ -113,9 +115,9 @@ declare
 begin
   perform pass_gate();
 
-  update worker set claim_call = call
-   where id = claimer and not dead and lease_until > now() and claim_call < call;
-  if not found then
+  if not exists (
+    select from worker where id = claimer and not dead and lease_until > now() and claim_call < call)
+  then
     return query
       select r.task_id, null::json from worker w join run r on r.worker_id = w.id and r.claim_call = call
        where w.id = claimer and not w.dead and w.lease_until > now();
@@ -125,6 +127,7 @@ begin
   horizon := pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20;
   select array_fill(null::int, array[max(id)]) into room from bucket;
   select least(wanted, run_limit - used) into left_over from bucket where id = 1;
+  many := cardinality(room) > 1000 and (select count(*) > 1000 from (select from queue limit 1001) q);
   select max(start) into v from queue;
   v_before := v;
   kinds := '{}';
@@ -166,12 +169,15 @@ begin
     select rank into at_rank from lane where ready and rank > at_rank order by rank limit 1;
     exit when not found;
     done := '{}';
+    if many then
+      turned_on := queues_on(at_rank);
+    end if;
 
     loop  -- rounds, while rows are taken or a queue turns out to have none
       select array_agg(d.id), array_agg(d.start), array_agg(d.weight), array_agg(d.cursor_host),
              array_agg(d.cursor_lane), array_agg(d.room)
         into ids, starts, weights, at_hosts, at_lanes, rooms
-        from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few) d;
+        from due_queues(at_rank, v, done, dry, kinds, storages, hosts, few, turned_on) d;
       exit when ids is null;
       n := cardinality(ids);
       whole := n < 64;
@@ -249,7 +255,7 @@ begin
           if cardinality(kinds || storages || hosts) < cardinality(kinds_0 || storages_0 || hosts_0) then
             -- A bucket that is full ends only queues that have no other lane.
             select coalesce(array_agg(d.id), '{}') into still_due
-              from due_queues(at_rank, v, done || ended, dry, kinds, storages, hosts, few) d;
+              from due_queues(at_rank, v, done || ended, dry, kinds, storages, hosts, few, turned_on) d;
             for i in 1..n loop
               if not lasts[i] and ids[i] <> all(still_due) then
                 buckets := kinds_0 || storages_0 || hosts_0;
@@ -271,6 +277,14 @@ begin
         end if;
       end loop;
 
+      if picked is not null and began is null then
+        -- Not before: a claim that finds nothing writes nothing, and its answer waits for no disk.
+        update worker set claim_call = call where id = claimer and not dead and lease_until > now();
+        if not found then
+          return;
+        end if;
+        began := clock_timestamp();
+      end if;
       select p.v, p.step, p.tags into v, step, tags
         from advance(v, starts, weights, quotas, gots, due, whole) p;
       update queue q
@@ -286,7 +300,6 @@ begin
 
       -- Every round is written before the next one reads.
       if picked is not null then
-        began := coalesce(began, clock_timestamp());
         select b.tasks, b.sequences into took, took_sequences
           from begin_runs(claimer, call, began, picked, counted) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;
@@ -348,23 +361,50 @@ begin
       left join checkpoint c on c.task_id = any(array[u.id]);
 end $$;
 
--- What a claim of a worker may find: how many tasks are ready, of any kind, counted up to `most`; how many run; and how
--- many workers can run whatever this one can, which is one of them. No row if no lane is on. A lane that is on may be
--- empty: only a claim can switch it off. Runs outside the gate.
+-- The lanes that a claim may look at: those that are on, of these kinds and storages, that have room.
+create function lanes_with_room(kinds int[], storages int[]) returns setof lane language sql stable as $$
+  select l.* from lane l
+   where l.ready and l.kind_id = any(kinds) and l.storage_id = any(storages) and l.source_storage_id = any(storages)
+     and (select h.used < h.run_limit from bucket h where h.id = l.host_id)
+     and (select q.used < q.run_limit from bucket q where q.id = l.queue_id)
+$$;
+
+-- What a claim of a worker may find: how many tasks are ready that it can run, counted up to `most`; how many run; and how
+-- many workers can run whatever this one can, which is one of them. No row if a claim would find nothing. A lane that is on
+-- may be empty: only a claim can switch it off. Runs outside the gate, and so what waits for a limit or for other workers
+-- costs no claim.
 create function demand(asking int, most int) returns table (ready int, running int, workers int)
 language plpgsql stable set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
+declare
+  all_run  int;
+  kinds    int[];
+  storages int[];
 begin
+  if not exists (select from lane where ready) then
+    return;  -- as mostly
+  end if;
+  select used into all_run from bucket where id = 1 and used < run_limit;
+  select array_agg(b.id) into kinds
+    from worker w cross join lateral unnest(w.kinds) k(name)
+    join bucket b on b.scope = 'kind' and b.name = k.name
+    join bucket c on c.id = coalesce(b.counts_as, b.id) and c.used < c.run_limit
+   where w.id = asking;
+  select array_agg(b.id) || 0 into storages
+    from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
+    join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit
+   where w.id = asking;
+  if all_run is null or not exists (select from lanes_with_room(kinds, storages)) then
+    return;
+  end if;
   return query
     select (select count(*)::int
-              from (select from lane l
+              from (select from lanes_with_room(kinds, storages) l
                      cross join lateral first_rows(l.id, l.head, most) f
-                     cross join lateral unnest(f.rows) u(tuple)
-                     where l.ready limit most) counted),
-           (select used from bucket where id = 1),
+                     cross join lateral unnest(f.rows) u(tuple) limit most) counted),
+           all_run,
            (select count(*)::int
               from worker me
               join worker o on o.kinds @> me.kinds and o.volume_names @> me.volume_names
-             where me.id = asking and not o.dead and not o.draining and o.lease_until > now())
-     where exists (select from lane l where l.ready);
+             where me.id = asking and not o.dead and not o.draining and o.lease_until > now());
 end $$;

@@ -37,16 +37,17 @@ begin
    where id = any(dry) and not exists (select from ready r where r.lane_id = l.id);
 end $$;
 
--- Deletes up to 10,000 unused lanes. Claims do not wait for it. A submit waits only if it uses such a lane again, because
--- looking at a million delayed tasks takes seconds.
-create function tidy_lanes() returns void language plpgsql as $$
+-- Deletes up to 10,000 unused lanes, and returns whether there may be more. Claims do not wait for it. A submit waits only
+-- if it uses such a lane again, because looking at a million delayed tasks takes seconds.
+create function tidy_lanes() returns boolean language plpgsql as $$
 declare
-  unused int[];
+  unused  int[];
+  is_full boolean;
 begin
   if not pg_try_advisory_xact_lock(tidy_key()) then
-    return;
+    return false;
   end if;
-  select array_agg(id) into unused from (select id from unused_lane limit 10000) u;
+  select array_agg(id), count(*) = 10000 into unused, is_full from (select id from unused_lane limit 10000) u;
   -- Locks first, then looks again, as above.
   select array_agg(id) into unused from (select id from lane where id = any(unused) for update skip locked) locked;
   if unused is not null then
@@ -55,20 +56,26 @@ begin
     perform pg_advisory_xact_lock(counts_key());
     perform fold_counts();
     delete from lane where id = any(unused);
+    return is_full;
   end if;
+  return false;
 end $$;
 
 -- Frees the buckets that have no lane and no settings. New names never stop coming, and every claim looks at every queue.
--- The queue that was served last stays, because it holds the virtual time. This function waits for no lock, and claims do
--- not wait for it.
+-- The queue that was served last stays, because it holds the virtual time. Claims do not wait for it.
 create function tidy_buckets() returns void language plpgsql as $$
 declare
   freed int[];
 begin
-  -- While this lock is held, no lane is created, and so no bucket comes into use.
-  if not pg_try_advisory_xact_lock(creation_key()) then
+  -- While this lock is held, no lane is created, and so no bucket comes into use. It waits for a moment: where names never
+  -- stop coming, some transaction nearly always holds it.
+  begin
+    set local lock_timeout = '1 s';
+    perform begin_creation();
+    set local lock_timeout = 0;
+  exception when lock_not_available then
     return;
-  end if;
+  end;
   select array_agg(id) into freed
     from (select id from bucket b
            where scope in ('host', 'queue', 'kind', 'storage') and name <> '' and used = 0 and run_limit = unlimited()
@@ -172,6 +179,9 @@ create function claim_cleanups(
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
+  if not exists (select from cleanup) then
+    return;  -- as mostly: every worker asks
+  end if;
   return query
     with claiming as materialized (
       select kinds, volume_names || ''::text names from worker where id = claimer and not dead and lease_until > now()),

@@ -29,10 +29,10 @@ begin
 end $$;
 
 -- Each host that has waiting or running tasks or a limit. `waiting`: of the first 5,000 lanes, and at most `most` of a queue
--- and kind.
+-- and kind. It reads all hosts, of which there may be many more, and so is not planned `by_index`.
 create function host_uses(most int)
 returns table (host text, waiting bigint, running int, run_limit int, bytes_per_second bigint)
-language plpgsql stable set plan_cache_mode = force_generic_plan as $$
+language plpgsql stable set jit = off as $$
 #variable_conflict use_column
 begin
   return query

@@ -36,18 +36,24 @@ $$;
 -- Takes up to `wanted` deliveries for 60 seconds, for a worker with a current lease: the first of each task, the oldest of
 -- each host. `under_way` has a host for each delivery that the worker has begun. A host gets at most `per_host` with those,
 -- and hosts with fewer come first. Among equals chance decides: by age, a host with a long backlog would always come first.
-create function claim_hooks(claimer int, wanted int, per_host int, under_way text[]) returns setof hook_delivery
+-- Of the hosts that are `failing`, which may hang, all together get at most `for_failing`.
+create function claim_hooks(
+  claimer int, wanted int, per_host int, under_way text[], failing text[] default '{}', for_failing int default 0
+) returns setof hook_delivery
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
-  if not exists (select from hook_delivery) then
-    return;  -- as mostly: every worker asks once a second
+  if not exists (select from hook_delivery where gave_up_at is null and run_at <= now()) then
+    return;  -- as mostly: every worker asks
   end if;
   return query
     with due as materialized (
-      select d.task_id, d.sequence, p.busy + row_number() over (partition by p.host order by d.run_at) as place
-        from (select host, (select count(*) from unnest(under_way) u(host) where u.host = pending.host) busy
-                from hook_hosts() pending(host)) p
+      select d.task_id, d.sequence, p.busy + row_number() over (partition by p.host order by d.run_at) as place,
+             p.fails
+        from (select pending.host, f.host is not null fails,
+                     (select count(*) from unnest(under_way) u(host) where u.host = pending.host) busy
+                from hook_hosts() pending(host)
+                left join (select distinct host from unnest(failing) u(host)) f on f.host = pending.host) p
        cross join lateral (
          select h.task_id, h.sequence, h.run_at
            from hook_delivery h
@@ -57,9 +63,13 @@ begin
                where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
           order by h.run_at limit greatest(per_host - p.busy, 0)) d
        where exists (select from worker w where w.id = claimer and not w.dead and w.lease_until > now())),
+    allowed as materialized (
+      select task_id, sequence, place
+        from (select *, row_number() over (partition by fails order by place, random()) as turn from due) d
+       where not fails or turn <= for_failing),
     chosen as (
       select h.task_id, h.sequence
-        from due d join hook_delivery h on h.task_id = d.task_id and h.sequence = d.sequence
+        from allowed d join hook_delivery h on h.task_id = d.task_id and h.sequence = d.sequence
        where is_over(h.claimed_until, 60) and h.gave_up_at is null
        order by d.place, random() limit wanted for update of h skip locked)
     update hook_delivery h set claimed_until = now() + interval '60 s', attempt = h.attempt + 1
@@ -226,15 +236,17 @@ begin
   end if;
 end $$;
 
--- How many events wait for web hooks, of up to `most` of each host, since when, and why the one that was tried least was
--- not delivered: that failed last.
+-- How many events wait for web hooks, of up to `most` of each host, or fewer if there are more than 20; since when, and why
+-- the one that was tried least was not delivered: that failed last.
 create function waiting_hooks(most int) returns table (host text, events bigint, since timestamptz, error text)
 language sql set plan_cache_mode = force_generic_plan as $$
+  with pending as materialized (select host from hook_hosts() h(host))
   select p.host, count(*), min(d.created_at),
          (array_agg(d.error order by d.attempt) filter (where d.error is not null))[1]
-    from hook_hosts() p(host)
+    from pending p
    cross join lateral (
      select h.created_at, h.error, h.attempt from hook_delivery h
-      where h.host = p.host and h.gave_up_at is null order by h.run_at limit most) d
+      where h.host = p.host and h.gave_up_at is null order by h.run_at
+      limit (select least(most, greatest(100, 20 * most / count(*))) from pending)) d
    group by p.host
 $$;

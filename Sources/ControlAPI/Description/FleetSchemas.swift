@@ -68,7 +68,8 @@ extension JSONSchema {
       .must("running", integer("", 0...)), .must("workers", integer("", 0...)),
       .must("bytesToday", integer("Of the tasks that succeeded since midnight, UTC, but for deletions.", 0...)),
       .must("succeededToday", integer("", 0...)), .must("failedToday", integer("", 0...)),
-      .must("eventsBehindSeconds", integer("", 0...)), .must("kindsWithoutWorker", list(text())),
+      .must("eventsBehindSeconds", integer("", 0...)),
+      .must("kindsWithoutWorker", list(text(), "Always empty for a token of some queues.")),
       .must(
         "stuck",
         list(
@@ -77,7 +78,7 @@ extension JSONSchema {
             .must("count", integer("", 1...)), .must("isAtLeast", flag("Whether there may be more.")),
             .must("text", text("A sentence that says how many wait for what.")),
             .must("query", text("The query of the list that has them.")),
-          ]), "Why tasks do not run, the most tasks first.")),
+          ]), "Why tasks do not run, the most tasks first. Always empty for a token of some queues.")),
       .must("failures", list(failure, "The groups that failed last.")),
     ]))
 }

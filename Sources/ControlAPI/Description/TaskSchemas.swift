@@ -26,16 +26,27 @@ extension JSONSchema {
         isOpen: false))
   }()
 
+  /// Where the help of the option holds on the command line only.
+  private static let helps = [
+    "after": "Run once these tasks have succeeded.",
+    "notBefore": "Run no sooner.",
+    "headers": "Request headers; secrets belong in a credential.",
+    "labels": "Labels; `title` names the task to people.",
+    "traceparent": "The span that it belongs to, as W3C Trace Context has it; otherwise that of the request.",
+    "tracestate": "What tracing systems add to `traceparent`, without which it is ignored.",
+    "parameters": "What the task's handler is given: any JSON value.",
+  ]
+
   private static func value(of field: TaskField) -> JSONSchema {
-    let help = field.option.map { $0.help + "." } ?? ""
+    let help = helps[field.path] ?? field.option.map { $0.help + "." } ?? ""
     let name = "^[A-Za-z0-9._-]+$"
     return switch field.value {
     case .id: text(help, format: "uuid")
-    case .ids: list(id, help)
+    case .ids: list(id, help, most: 100)
     case .kind:
       text(
-        "download, upload, copy, delete, noop, or a kind of your own.", pattern: "^[a-z0-9][a-z0-9._-]*$",
-        length: 1...100)
+        "download, upload, copy, delete, noop, or a kind of your own; by default download.", pattern: name,
+        length: 1...32)
     case .text(_, let limit), .optionalText(_, let limit): text(help, length: 0...limit)
     case .name(_, let limit): text(help, pattern: name, length: 1...limit)
     case .optionalName(_, let limit): text(help, pattern: name, length: 1...limit)
@@ -44,9 +55,8 @@ extension JSONSchema {
     case .time: text(help, format: "date-time")
     case .digest(_, let count): text(help, pattern: "^[0-9A-Fa-f]{\(count * 2)}$")
     case .ifExists: text(help, values: IfExists.allCases.map(\.rawValue))
-    case .headers: list(.any, help)
-    case .seconds: list(integer("", 0...), help)
-    case .labels: map(text(), help)
+    case .headers, .labels: map(text().orNull, help)
+    case .seconds: list(integer("", 0...86_400), help, most: 100)
     case .flag: flag(help)
     case .json: JSONSchema(form: .any, help: help)
     }
@@ -66,14 +76,6 @@ extension JSONSchema {
           .object([
             .must("done", integer("", 0...)), .must("count", integer("", 0...)), .must("size", integer("", 0...)),
           ])),
-        .may(
-          "hooks",
-          list(
-            .object([
-              .must("sequence", integer("", 1...)), .must("type", text()), .must("host", text()),
-              .must("attempt", integer("", 0...)), .must("runAt", time.orNull), .must("error", text().orNull),
-              .must("gaveUpAt", time.orNull),
-            ]), "The events that its web hook has not got.")),
       ]))
 
   private static let documentOfTask: [Member] = [
@@ -139,7 +141,7 @@ extension JSONSchema {
     "SentCommand",
     .object([
       .must("command", id), .must("task", id),
-      .must("action", text()), .may("outcome", text("With `wait=applied`.", values: ["applied", "duplicate"])),
+      .must("action", text()), .may("outcome", text("With `wait=applied`.", values: ["applied"])),
     ]))
 
   static let worker = named(

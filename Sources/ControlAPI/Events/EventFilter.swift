@@ -22,7 +22,11 @@ struct EventFilter: Sendable {
       name: "type", help: "Only these events, separated by commas.", values: TaskEvent.Kind.allCases.map(\.rawValue),
       isList: true),
     Route.Field(
-      name: "state", help: "Only events after which the task is in one of these states, separated by commas.",
+      name: "state",
+      help: """
+        Only events whose document has one of these states, separated by commas. It is the state at the publication, which \
+        may be later than the event: to miss no failure, use `type=failed`.
+        """,
       values: TaskState.allCases.map(\.rawValue), isList: true),
   ]
 

@@ -110,7 +110,7 @@ package struct OperationDriver: Sendable {
     case .giveUp(let batches, let error):
       _ = try await count(batches, of: operation, anyway: true)
       try await store.finish(operation.id, id, error: error)
-    case .dropUnsent: try await store.dropUnsentBatches(of: operation.id)
+    case .drop(let batches): _ = try await count(batches, of: operation, anyway: true)
     case .finish: try await store.finish(operation.id, id, error: nil)
     }
     return true

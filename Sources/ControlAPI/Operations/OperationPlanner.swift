@@ -14,8 +14,8 @@ struct OperationPlanner: Sendable {
     case count([OperationBatch])
     /// Unless something was counted before: count what is known of them, and end with the error.
     case giveUp([OperationBatch], error: String)
-    /// A canceled operation sends nothing more.
-    case dropUnsent
+    /// A canceled operation sends nothing more: count what is known of these, of which Kafka may have a part.
+    case drop([OperationBatch])
     case finish
   }
 
@@ -32,7 +32,7 @@ struct OperationPlanner: Sendable {
   static func steps(_ operation: TaskOperation, _ batches: [OperationBatch]) -> [Step] {
     let (sent, unsent) = (batches.filter(\.isSent), batches.filter { !$0.isSent })
     let isRunning = operation.state == .running
-    if !isRunning, !unsent.isEmpty { return [.dropUnsent] }
+    if !isRunning, !unsent.isEmpty { return [.drop(unsent)] }
     if let first = unsent.first { return [.send(first)] }
     if sent.isEmpty, operation.progress.isWalked || !isRunning { return [.finish] }
 

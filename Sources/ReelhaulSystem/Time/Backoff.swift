@@ -1,7 +1,7 @@
 /// Waits that double from `base` up to `limit`, each shortened at random so that a fleet does not come back in step.
 package struct Backoff: Sendable {
   package let base: Duration
-  package let limit: Duration
+  package var limit: Duration
   /// The least and the greatest part of a wait that is left by the shortening.
   package let spread: ClosedRange<Double>
   /// Waits since the last ``reset()``.

@@ -45,8 +45,9 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   /// for people that says what comes next, of at most 256 bytes.
   ///
   /// Throws ``OwnershipLostError`` where the task has another owner now, a permanent ``TaskError`` where the JSON is
-  /// longer than 64 KiB, nests more than 32 deep or would have a number that is not finite, or where the stage is too
-  /// long, and one that waits where the database refuses it.
+  /// longer than 64 KiB (with the records of begun transfers, 256 KiB), nests more than 32 deep, has the character NUL or
+  /// would have a number that is not finite, or where the stage is too long or `publishing`, and one that waits where the
+  /// database refuses it.
   public func checkpoint(_ checkpoint: Checkpoint, stage: String? = nil) async throws {
     try await run.checkpoint(RunState.encode(checkpoint), stage: stage)
   }
@@ -55,8 +56,8 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   public var stopReason: TaskStopReason? { run.stopReason }
 
   /// A directory for this run only, empty at first. If the worker has a storage, the directory is on its file system.
-  /// It is removed when the run ends. That of a crashed run is removed later; without a storage, only by the next run of
-  /// the task that makes one on the same machine.
+  /// It is removed when the run ends. That of a crashed run is removed later, that of a removed task after seven days;
+  /// without a storage, only by the next run of the task that makes one on the same machine.
   ///
   /// Throws a ``TaskError`` that waits if the directory cannot be made, and ``OwnershipLostError`` after the run's end.
   public func scratch() async throws -> String {

@@ -13,8 +13,8 @@ import WorkerCore
 /// continues from there. The calls throw ``TaskError`` with the code with which a download task would fail,
 /// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
 ///
-/// A task may have 256 transfers that are begun and not done. Two at once to one name or destination are a mistake of the
-/// handler: the second one fails the task.
+/// A task may have 256 transfers that are begun and not done; their records and the checkpoint may have 256 KiB together.
+/// Two at once to one name or destination are a mistake of the handler: the second one fails the task.
 public struct TaskTransfer: Sendable {
   let run: RunState
 
@@ -43,8 +43,8 @@ public struct TaskTransfer: Sendable {
     public init() {}
   }
 
-  /// Downloads `source`, an `http` or `https` URL, to `name` in the run's scratch directory. The name is that of a file, not
-  /// a path: at most 255 bytes, without `/` and control characters.
+  /// Downloads `source`, an `http`, `https` or `s3` URL, to `name` in the run's scratch directory. The name is that of a
+  /// file, not a path: at most 255 bytes, without `/` and control characters.
   public func fetch(_ source: String, as name: String, _ options: Options = Options()) async throws -> File {
     _ = try await run.scratch()
     guard let root = run.scratchDirectory.root else { throw Self.withoutStorage }
@@ -62,8 +62,8 @@ public struct TaskTransfer: Sendable {
     return File(location: try await run.scratch() + "/\(name)", bytes: bytes, sha256: sha256)
   }
 
-  /// Downloads `source`, an `http` or `https` URL, to `destination`, a `storage://` URL of a root that this worker has.
-  /// The file appears there only when it is complete and verified.
+  /// Downloads `source`, an `http`, `https` or `s3` URL, to `destination`, a `storage://` URL of a root that this worker
+  /// has. The file appears there only when it is complete and verified.
   ///
   /// A file that an earlier run of the task put there is taken as it is, whatever became of that run, and the source is
   /// not asked: use `ifExists` `.replace` for a source that may have changed.

@@ -38,7 +38,8 @@ public protocol TaskHandler: TaskDefinition {
   /// a minute (in a drain within `REELHAUL_DRAIN_SECONDS`, 25 by default); otherwise the worker gives the run up.
   ///
   /// Throw ``TaskError`` to say what a failure means. Any other error is a failed attempt, which is tried again as
-  /// ``policy`` says. `CancellationError` is not a failure: the task is handed back.
+  /// ``policy`` says. After a `CancellationError` the reason of the stop decides: `timedOut` and `stalled` are failed
+  /// attempts, any other hands the task back. Thrown without a stop, it makes the task wait.
   func run(_ parameters: Parameters, context: TaskContext<Checkpoint>) async throws -> Output
 
   /// Removes what runs of a task that was canceled or removed left elsewhere: a temporary object, an upload that was

@@ -33,7 +33,8 @@ extension RetryPolicy {
   /// random time in this range, so that many tasks do not return at the same moment.
   public static let waitSeconds = 5.0...10.0
   /// How many runs in a row may be lost with their workers before their first checkpoint. Then the task fails, because
-  /// it may be what kills the workers. The first checkpoint of a kind that is built in may come late.
+  /// it may be what kills the workers. The first checkpoint of those that move or delete files may come late. `end_runs`
+  /// (07_settle.sql) names them, too.
   public static func mostLosses(of kind: TaskKind) -> Int {
     [.download, .upload, .copy, .delete].contains(kind) ? 20 : 5
   }

@@ -83,7 +83,9 @@ extension TaskField {
           """)),
     TaskField(
       "notify", .optionalText(Place(\.notify), limit: TaskSpec.urlLimit),
-      option: Option("notify", "URL", help: "A web hook: each event of the task is posted there, signed")
+      option: Option(
+        "notify", "URL",
+        help: "A web hook: each event of the task is posted there, signed if the workers have a secret for it")
     ) { spec throws(InvalidTask) in try spec.checkNotify() },
     TaskField(
       "traceparent", .optionalText(Place(\.traceparent), limit: 256),

@@ -10,7 +10,7 @@ package struct TaskField: Sendable {
   package let value: Value
   /// The option of the command line; nil if there is none.
   package let option: Option?
-  /// False if the field can change after the submission.
+  /// False if the field is not compared when an id is submitted twice.
   let staysAsSubmitted: Bool
   /// A check in addition to the one that the value's type implies.
   let check: (@Sendable (TaskSpec) throws(InvalidTask) -> Void)?

@@ -20,7 +20,7 @@ public struct Expectation: Hashable, Sendable {
 public enum IfExists: String, Sendable, CaseIterable {
   /// The task fails with `destination_exists`.
   case fail
-  /// The task succeeds and changes nothing.
+  /// The task changes nothing. It succeeds, unless the file differs from what is expected.
   case skip
   /// The finished file replaces the old one, atomically.
   case replace

@@ -200,7 +200,6 @@ package protocol OperationStore: Sendable {
   /// In the order in which they were noted.
   func batches(of operation: UniqueID) async throws -> [OperationBatch]
   func noteSent(_ operation: UniqueID, batch number: Int64) async throws
-  func dropUnsentBatches(of operation: UniqueID) async throws
   /// Counts what became of the commands of a batch and drops it, once all were applied or refused; with `anyway`, what is
   /// known. Returns whether it is dropped.
   func count(_ operation: UniqueID, batch number: Int64, commands: [UniqueID], anyway: Bool) async throws -> Bool

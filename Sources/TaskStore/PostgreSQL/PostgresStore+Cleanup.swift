@@ -9,13 +9,29 @@ extension PostgresStore {
     _ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>
   ) async throws -> [Cleanup] {
     let busy = Array(busy)
-    return try await call {
-      try await pool.query(
+    let (cleanups, unreadable) = try await call {
+      let rows = try await pool.query(
         StoreQueries.claimCleanups, .int32(worker.rawValue), .int32(Int32(clamping: limit)),
-        .textArray(busy.map(\.kind.rawValue)), .textArray(busy.map(\.storage)), .textArray(busy.map(\.sourceStorage))
-      ).decode(cleanup)
+        .textArray(busy.map(\.kind.rawValue)), .textArray(busy.map(\.storage)), .textArray(busy.map(\.sourceStorage)))
+      let (id, read) = (try rows.columns["id"], try cleanup(rows.columns))
+      var (cleanups, unreadable): ([Cleanup], [Int64: DecodingFailure]) = ([], [:])
+      for row in rows {
+        do {
+          cleanups.append(try read(row))
+        } catch let failure as DecodingFailure {
+          unreadable[try row.int64(id)] = failure
+        }
+      }
+      return (cleanups, unreadable)
     }
+    // Somebody has written into the database: they hold up none of the others.
+    for (id, failure) in unreadable {
+      try await postponeCleanup(id, after: Self.unreadableWait, error: "it cannot be read: \(failure)")
+    }
+    return cleanups
   }
+
+  private static let unreadableWait = Duration.seconds(3600)
 
   private func cleanup(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> Cleanup {
     let (id, spec) = (try columns["id"], try columns["spec"])

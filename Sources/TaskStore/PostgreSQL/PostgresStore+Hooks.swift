@@ -14,13 +14,13 @@ extension PostgresStore {
   }
 
   package func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int], failing: Set<String>, places: Int
   ) async throws -> [HookDelivery] {
     let hosts = underWay.flatMap { Array(repeating: $0.key, count: $0.value) }
     return try await call {
       try await pool.query(
         HookQueries.claim, .int32(worker.rawValue), .int32(Int32(clamping: limit)), .int32(Int32(clamping: perHost)),
-        .textArray(hosts)
+        .textArray(hosts), .textArray(Array(failing)), .int32(Int32(clamping: places))
       ).decode(delivery)
     }
   }
@@ -112,7 +112,7 @@ private enum HookQueries {
     """
 
   static let add = PostgresStatement("select add_hooks($1, $2, $3, $4, $5, $6, $7)", writes: true)
-  static let claim = PostgresStatement("select \(columns) from claim_hooks($1, $2, $3, $4)", writes: true)
+  static let claim = PostgresStatement("select \(columns) from claim_hooks($1, $2, $3, $4, $5, $6)", writes: true)
   static let finish = PostgresStatement("select finish_hook($1, $2)", writes: true)
   static let postpone = PostgresStatement("select postpone_hook($1, $2, $3, $4)", writes: true)
   static let giveUp = PostgresStatement("select give_up_hook($1, $2, $3) count", writes: true)

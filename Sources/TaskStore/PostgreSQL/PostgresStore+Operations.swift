@@ -187,10 +187,6 @@ extension PostgresStore {
     try await run(StoreQueries.sentBatch(.id(operation), .int64(number)))
   }
 
-  package func dropUnsentBatches(of operation: UniqueID) async throws {
-    try await run(StoreQueries.dropUnsentBatches(.id(operation)))
-  }
-
   package func count(
     _ operation: UniqueID, batch number: Int64, commands: [UniqueID], anyway: Bool
   ) async throws -> Bool {
@@ -332,8 +328,6 @@ extension StoreQueries {
   static let operationBatches = PostgresStatement(
     "select number, task_ids, is_sent, is_applied from operation_batch where operation_id = $1 order by number")
   static let sentBatch = PostgresStatement("select sent_batch($1, $2)", writes: true)
-  static let dropUnsentBatches = PostgresStatement(
-    "delete from operation_batch where operation_id = $1 and not is_sent", writes: true)
   static let countBatch = PostgresStatement("select count_batch($1, $2, $3, $4)", writes: true)
   static let finishOperation = PostgresStatement("select finish_operation($1, $2, $3)", writes: true)
 }

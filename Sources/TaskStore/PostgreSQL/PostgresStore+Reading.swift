@@ -215,7 +215,8 @@ extension PostgresStore {
   }
 
   func document(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> TaskDocument {
-    let (spec, priority, state) = (try columns["spec"], try columns["priority"], try columns["state"])
+    let (id, spec, priority) = (try columns["id"], try columns["spec"], try columns["priority"])
+    let state = try columns["state"]
     let (attempt, epoch, sequence) = (try columns["attempt"], try columns["epoch"], try columns["sequence"])
     let (generation, worker, output) = (try columns["generation"], try columns["worker"], try columns["output"])
     let (bytesDone, bytesTotal, rate) = (try columns["bytes_done"], try columns["bytes_total"], try columns["rate"])
@@ -224,9 +225,18 @@ extension PostgresStore {
     let (code, message) = (try columns["error_code"], try columns["error_message"])
     let (errorClass, retryAfter) = (try columns["error_class"], try columns["error_retry_after"])
     return { row in
-      var its = try TaskSpecJSON.read(try row.bytes(spec))
-      its.priority = try row.int(priority)
       var error: TaskFailure?
+      var its: TaskSpec
+      let json = try row.bytes(spec)
+      do throws(DecodingFailure) {
+        its = try TaskSpecJSON.read(json)
+      } catch let failure {
+        // Somebody has written into the database: the others are shown, and so is this one as far as it can be.
+        its = TaskSpec(id: try row.id(id), kind: TaskKind(rawValue: "unreadable"), source: "")
+        error = TaskFailure(
+          code: .specUnreadable, message: "the database has a specification that is none: \(failure)", class: .wait)
+      }
+      its.priority = try row.int(priority)
       if let code = try row[code]?.text() {
         error = TaskFailure(
           code: .init(rawValue: code), message: try row.text(message), class: try row.known(errorClass),

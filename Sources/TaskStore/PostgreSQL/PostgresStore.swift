@@ -170,8 +170,7 @@ package final class PostgresStore: TaskStore {
   }
 
   package func sweep() async throws -> SweepResult {
-    try await run(StoreQueries.putLearnedLimitsInForce())
-    return try await call {
+    try await call {
       let rows = try await pool.query(StoreQueries.sweep)
       let (row, columns) = (try rows.only, rows.columns)
       return SweepResult(
@@ -180,11 +179,27 @@ package final class PostgresStore: TaskStore {
     }
   }
 
-  package func tidy() async throws {
+  package func putLearnedLimitsInForce() async throws {
+    try await run(StoreQueries.putLearnedLimitsInForce())
+  }
+
+  package func restLanes() async throws {
     try await run(StoreQueries.restLanes())
-    try await run(StoreQueries.tidyLanes())
-    try await run(StoreQueries.tidyBuckets())
-    try await run(StoreQueries.dropOldInbox())
+  }
+
+  package func tidy() async throws {
+    var failure: (any Error)?
+    func step(_ work: () async throws -> Void) async {
+      do { try await work() } catch { failure = failure ?? error }
+    }
+    // One that takes too long keeps none of the others from being done.
+    await step { try await run(StoreQueries.dropOldInbox()) }
+    await step { try await restLanes() }
+    await step {
+      while try await call({ try await pool.query(StoreQueries.tidyLanes).value { try $0.bool() } }) {}
+    }
+    await step { try await run(StoreQueries.tidyBuckets()) }
+    if let failure { throw failure }
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {

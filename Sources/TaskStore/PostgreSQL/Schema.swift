@@ -44,6 +44,7 @@ package enum Schema {
     720_864_157_798_435_028,
     -1_928_405_447_968_815_854,
     -4_005_853_722_359_477_278,
+    5_742_473_750_425_187_412,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -18,8 +18,8 @@ package struct ClaimPlanner: Sendable {
   package let batch: Int
   /// A busy worker waits up to this time for an eighth of its tasks to end, instead of claiming one by one.
   private static let gathering = Duration.milliseconds(5)
-  /// An idle worker asks more often than this, so what nobody has taken for so long is for everybody.
-  private static let patience = Duration.milliseconds(300)
+  /// An idle worker asks at least this often.
+  package static let idlePause = Duration.milliseconds(250)
   /// A worker that waits for others asks again after this time.
   private static let glance = Duration.milliseconds(25)
   /// For how long a worker that nobody has relieved does not wait for others again.
@@ -39,11 +39,18 @@ package struct ClaimPlanner: Sendable {
   private var lastClaim: BootInstant?
   private var notBefore: BootInstant?
   private var empty: Backoff
+  /// An idle worker asks at least this often.
+  package var idlePause: Duration {
+    get { empty.limit }
+    set { empty.limit = newValue }
+  }
+  /// What nobody has taken for so long is for everybody: each idle worker has asked meanwhile.
+  private var patience: Duration { idlePause * 1.2 }
 
   package init(concurrency: Int, batch: Int = 500, seed: UInt64) {
     self.concurrency = concurrency
     self.batch = batch
-    empty = Backoff(base: .milliseconds(5), limit: .milliseconds(250), seed: seed)
+    empty = Backoff(base: .milliseconds(5), limit: Self.idlePause, seed: seed)
   }
 
   package mutating func next(free: Int, now: BootInstant) -> Decision {
@@ -63,7 +70,7 @@ package struct ClaimPlanner: Sendable {
     guard let demand else { return 0 }
     guard demand.ready > 0 else { return limit }
     if let aloneUntil, now < aloneUntil { return limit }
-    if let leftSince, now >= leftSince + Self.patience { return limit }
+    if let leftSince, now >= leftSince + patience { return limit }
     let workers = max(1, demand.workers)
     let step = max(1, concurrency / 8)
     let steps = ((demand.running + demand.ready + workers - 1) / workers + step - 1) / step
@@ -82,7 +89,7 @@ package struct ClaimPlanner: Sendable {
       notBefore = now + Self.glance
       return
     }
-    if count > 0, let leftSince, now >= leftSince + Self.patience { aloneUntil = now + Self.selfReliance }
+    if count > 0, let leftSince, now >= leftSince + patience { aloneUntil = now + Self.selfReliance }
     leftSince = nil
     if count == 0, !hinted {
       notBefore = now + empty.next()

@@ -9,6 +9,7 @@ package actor Claimer {
   private let store: any RunStore
   private let keeper: LeaseKeeper
   private let runner: Runner
+  private let fleet: FleetSize
   private let metrics: WorkerMetrics
   private let log: Logger
   /// Called when runs have begun, because their events must be relayed.
@@ -16,13 +17,14 @@ package actor Claimer {
   private let wakeup: Wakeup
   private var planner: ClaimPlanner
   private var outage = Outage()
+  /// The longest time between two looks of an idle worker.
+  private static let longestPause = Duration.seconds(1)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   package init(
     loop: EventLoop, store: any RunStore, keeper: LeaseKeeper, runner: Runner, planner: ClaimPlanner,
-    metrics: WorkerMetrics,
-    log: Logger,
+    fleet: FleetSize, metrics: WorkerMetrics, log: Logger,
     onClaimed: @escaping @Sendable () async -> Void
   ) {
     self.loop = loop
@@ -30,6 +32,7 @@ package actor Claimer {
     self.keeper = keeper
     self.runner = runner
     self.planner = planner
+    self.fleet = fleet
     wakeup = Wakeup(loop: loop)
     self.metrics = metrics
     self.log = log
@@ -55,6 +58,7 @@ package actor Claimer {
         continue
       }
       let free = await runner.free
+      planner.idlePause = fleet.pause(ClaimPlanner.idlePause, of: 4, atMost: Self.longestPause)
       switch planner.next(free: free, now: .now) {
       case .wait(let until): await wakeup.sleep(until: until)
       case .claim(let limit): await claim(limit, free: free, under: lease)

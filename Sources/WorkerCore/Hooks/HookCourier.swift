@@ -8,12 +8,13 @@ import TransferEngine
 ///
 /// Each is posted at least once, with the same id at every attempt, and those of a task one after the other: the next is
 /// taken once the one before is delivered or given up. Hosts share the places, and some places are kept for hosts that
-/// have none: a receiver that is slow holds up no other.
+/// have none. Hosts that fail, which may hang, get half of the places at most: a receiver that is slow holds up no other.
 actor HookCourier {
   private let loop: EventLoop
   private let store: any HookStore
   private let keeper: LeaseKeeper
   private let sender: (any HookSending)?
+  private let fleet: FleetSize
   private let metrics: WorkerMetrics
   private let log: Logger
   private let wakeup: Wakeup
@@ -24,11 +25,15 @@ actor HookCourier {
   /// How many are under way, by host.
   private var hosts: [String: Int] = [:]
 
+  /// The mean time between two claims by each of four workers, if nothing was due.
   private static let interval = Duration.seconds(1)
+  private static let longestInterval = Duration.seconds(4)
   private static let most = 16
   private static let mostOfHost = 4
   /// Places for the first delivery of a host.
   private static let kept = 4
+  /// For all hosts together that fail.
+  private static let mostOfFailing = 8
   /// Of so many hosts it remembers that they fail.
   private static let mostFailing = 1000
   private static let source = "/reelhaul"
@@ -36,13 +41,14 @@ actor HookCourier {
   nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(
-    loop: EventLoop, store: any HookStore, keeper: LeaseKeeper, sender: (any HookSending)?, metrics: WorkerMetrics,
-    log: Logger
+    loop: EventLoop, store: any HookStore, keeper: LeaseKeeper, sender: (any HookSending)?, fleet: FleetSize,
+    metrics: WorkerMetrics, log: Logger
   ) {
     self.loop = loop
     self.store = store
     self.keeper = keeper
     self.sender = sender
+    self.fleet = fleet
     self.metrics = metrics
     self.log = log
     wakeup = Wakeup(loop: loop)
@@ -60,7 +66,8 @@ actor HookCourier {
         }
         // There may be more.
         guard deliveries.isEmpty else { continue }
-        await wakeup.sleep(until: .now + Self.interval * Double.random(in: 0.5...1.5))
+        let interval = fleet.pause(Self.interval, of: 4, atMost: Self.longestInterval)
+        await wakeup.sleep(until: .now + interval * Double.random(in: 0.5...1.5))
       }
       group.cancelAll()
     }
@@ -72,7 +79,8 @@ actor HookCourier {
     do {
       let hasFree = room > Self.kept
       let deliveries = try await store.claimHooks(
-        lease.worker, limit: hasFree ? room - Self.kept : room, perHost: hasFree ? Self.mostOfHost : 1, besides: hosts)
+        lease.worker, limit: hasFree ? room - Self.kept : room, perHost: hasFree ? Self.mostOfHost : 1, besides: hosts,
+        failing: failing, places: max(0, Self.mostOfFailing - failing.reduce(0) { $0 + hosts[$1, default: 0] }))
       if outage.recovered() { log.notice("web hooks are delivered again") }
       return deliveries
     } catch {

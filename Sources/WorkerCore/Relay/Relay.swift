@@ -14,6 +14,7 @@ package actor Relay {
   private let sink: any RoundSink
   private let topics: TopicPlan
   private let source: String
+  private let fleet: FleetSize
   private let metrics: WorkerMetrics
   private let tracer: Tracer?
   private let log: Logger
@@ -26,13 +27,15 @@ package actor Relay {
   /// The web hooks of queues, and when they are read again.
   private var queueHooks: (urls: [String: String], until: BootInstant) = ([:], .now)
   private static let hooksAge = Duration.seconds(5)
+  /// The longest time between two looks of a follower.
+  private static let longestTries = Duration.seconds(4)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// `source` names this worker in the events, as a CloudEvents source.
   package init(
     loop: EventLoop, store: any OutboxStore & HookStore, keeper: LeaseKeeper, sink: any RoundSink, topics: TopicPlan,
-    source: String, metrics: WorkerMetrics, tracer: Tracer? = nil, log: Logger
+    source: String, fleet: FleetSize, metrics: WorkerMetrics, tracer: Tracer? = nil, log: Logger
   ) {
     self.loop = loop
     self.store = store
@@ -40,6 +43,7 @@ package actor Relay {
     self.sink = sink
     self.topics = topics
     self.source = source
+    self.fleet = fleet
     self.metrics = metrics
     self.tracer = tracer
     self.log = log
@@ -88,6 +92,7 @@ package actor Relay {
     }
     let sentAt = BootInstant.now
     let leads = try await store.lead(lease.worker, seconds: seconds)
+    planner.followerTries = fleet.pause(.seconds(1), of: 4, atMost: Self.longestTries)
     planner.led(leads, sentAt: sentAt, now: .now)
     // Another worker leads. Whether this one could publish is not known before it leads again.
     if !leads { round = PendingEvents() }

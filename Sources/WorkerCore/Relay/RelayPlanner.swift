@@ -33,7 +33,7 @@ package struct RelayPlanner: Sendable {
   /// The part of the term that is used.
   package static let usable = Duration.seconds(term) * 2 / 3
   /// A follower asks for the lead at least this often.
-  private static let followerTries = Duration.seconds(1)
+  package var followerTries = Duration.seconds(1)
   /// The number of events in a round: enough to fill batches, and few enough to hold in memory.
   package static let eventsPerRound = 8000
   private static let mostRows = 200
@@ -136,7 +136,7 @@ package struct RelayPlanner: Sendable {
 
   /// Asks again after `time`, or soon during a drain.
   private mutating func follow(from time: BootInstant) {
-    let wait = drain == nil ? Self.followerTries * Double.random(in: 0.5...1, using: &random) : empty.next()
+    let wait = drain == nil ? followerTries * Double.random(in: 0.5...1, using: &random) : empty.next()
     role = .follower(nextTry: time + wait)
     drain?.mustLook = true
   }
@@ -194,7 +194,7 @@ package struct RelayPlanner: Sendable {
     case .leader(_, let until, let hasFenced):
       guard isShutOut || !hasFenced else { return }
       let end = until - Self.usable + .seconds(Self.term)
-      follow(from: drain == nil ? end + Self.followerTries : now)
+      follow(from: drain == nil ? end + followerTries : now)
     }
   }
 

@@ -6,13 +6,14 @@ import TaskStore
 /// Deletes what removed and canceled tasks left elsewhere, by calling the handler of the task's kind.
 ///
 /// Each clean-up is done at least once, by any worker that has the kind and the storages. One that fails is tried again
-/// after a while, for as long as it takes. Clean-ups of one kind and the same storages are a line: they are done one after
-/// the other, and lines beside each other. A call that does not return holds up its own line alone.
+/// after a while, for as long as it takes. Clean-ups of one kind and the same storages are a line: on one worker they are
+/// done one after the other, and lines beside each other. A call that does not return holds up its own line alone.
 package actor Cleaner {
   private let loop: EventLoop
   private let store: any CleanupStore
   private let keeper: LeaseKeeper
   private let handlers: HandlerTable
+  private let fleet: FleetSize
   private let log: Logger
   /// How long one clean-up may take.
   private let patience: Duration
@@ -20,8 +21,9 @@ package actor Cleaner {
   private let wakeup: Wakeup
   private var lines: [CleanupLine: Task<Void, any Error>] = [:]
 
-  /// The mean time between two claims of clean-ups, unless there are more than one claim takes.
+  /// The mean time between two claims of clean-ups by each of four workers, unless there are more than one claim takes.
   private static let interval = Duration.seconds(2)
+  private static let longestInterval = Duration.seconds(10)
   private static let batch = 100
   /// They are told to the store together. Those that it is not told are done once more.
   private static let doneAtOnce = 50
@@ -33,13 +35,14 @@ package actor Cleaner {
 
   /// - Parameter patience: with the latest start within a batch, it must stay below the minute.
   package init(
-    loop: EventLoop, store: any CleanupStore, keeper: LeaseKeeper, handlers: HandlerTable, log: Logger,
-    patience: Duration
+    loop: EventLoop, store: any CleanupStore, keeper: LeaseKeeper, handlers: HandlerTable, fleet: FleetSize,
+    log: Logger, patience: Duration
   ) {
     self.loop = loop
     self.store = store
     self.keeper = keeper
     self.handlers = handlers
+    self.fleet = fleet
     self.log = log
     self.patience = patience
     wakeup = Wakeup(loop: loop)
@@ -51,7 +54,8 @@ package actor Cleaner {
   /// Runs until its task is canceled.
   package func run() async {
     while !Task.isCancelled {
-      await wakeup.sleep(until: .now + Self.interval * Double.random(in: 0.5...1.5))
+      let interval = fleet.pause(Self.interval, of: 4, atMost: Self.longestInterval)
+      await wakeup.sleep(until: .now + interval * Double.random(in: 0.5...1.5))
       await clean()
     }
     for line in lines.values { line.cancel() }

@@ -22,7 +22,7 @@ extension Subcommand {
         still have arrived. Sending a line again is safe with its id.
 
         On Ctrl-C or SIGTERM it reads no further, waits until Kafka has what was sent, prints the ids and how many lines \
-        these are, and ends. A second signal ends it at once.
+        these are, and ends with 130 or 143. A second signal ends it at once.
         """,
       options: [.strict, .kafka, .topicPrefix],
       positionals: [PositionalSpec("FILE", kind: .file, help: "a file of JSON lines, or - for standard input")],

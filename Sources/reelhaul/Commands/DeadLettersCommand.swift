@@ -27,7 +27,7 @@ extension Subcommand {
         Example("reelhaul dead-letters", "Which commands were refused, and why"),
         Example("reelhaul dead-letters replay 2-4711", "Send one again"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
     let words = context.arguments.positionals
     let (action, names) = (words.first ?? "list", Array(words.dropFirst()))

@@ -12,7 +12,8 @@ extension Subcommand {
         Interrupting --wait ends the wait, not the task.
 
         With --json and without --wait, it prints the task once a worker has stored it. If PostgreSQL is not configured \
-        or cannot be reached, it prints the task as it was sent, and says so. Only --wait needs PostgreSQL.
+        or cannot be reached, it prints the task as it was sent, and says so. Only --wait and --after with the end of an \
+        id need PostgreSQL.
         """,
       options: OptionSpec.submitting + [.wait, .json] + OptionSpec.producing,
       positionals: [PositionalSpec("URL", help: "the file to fetch: http://, https:// or s3://BUCKET/KEY")],

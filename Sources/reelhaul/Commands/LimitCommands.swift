@@ -15,7 +15,7 @@ extension Subcommand {
         """,
       options: [.json] + OptionSpec.reading,
       examples: [Example("reelhaul limits", "Show which limits are used up")],
-      exits: ExitCode.meanings(.done, .usage, .unreachable))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let limits = try await Fleet.withStore(context) { try await $0.limits() }
     if context.wantsJSON {
@@ -46,7 +46,7 @@ extension Subcommand {
         Example("reelhaul limit queue archive 0", "Hold a queue; 'none' releases it"),
         Example("reelhaul limit total none", "Only the workers' own limits apply"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let words = context.arguments.positionals
     let (scope, name) = try LimitArguments.bucket(words[0], words.count == 3 ? words[1] : nil)
@@ -72,7 +72,7 @@ extension Subcommand {
         PositionalSpec("WEIGHT", help: "from 0.001 to 1000"),
       ],
       examples: [Example("reelhaul weight archive 0.5", "Half of a normal queue's share")],
-      exits: ExitCode.meanings(.done, .usage, .unreachable))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let (scope, name) = try LimitArguments.bucket(LimitScope.queue.rawValue, context.arguments.positionals[0])
     let weight = try LimitArguments.weight(context.arguments.positionals[1])

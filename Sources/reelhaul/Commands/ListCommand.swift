@@ -20,7 +20,7 @@ extension Subcommand {
           "reelhaul list --host example.org --text season-3", "Tasks of a host whose URL, path or id has this text"),
         Example("reelhaul list --json | jq -r '.[].id'", "Only the ids"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable))
   ) { context in
     let filter = try TaskFilter(context.arguments)
     let (next, shown) = try await Fleet.withStore(context) { store in

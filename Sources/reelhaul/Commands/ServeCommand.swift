@@ -15,8 +15,8 @@ extension Subcommand {
       discussion: """
         The dashboard is at /, and the API below /v1; /openapi.json describes it. Commands go through Kafka, and tasks \
         are read from PostgreSQL. Unless told otherwise it listens on this machine only, and needs no tokens. With \
-        --address it listens for others, and every request needs a token of 'reelhaul token create'. It speaks HTTP: for \
-        HTTPS put a proxy in front of it, and name with --public-url where browsers find that.
+        --address it listens for others, and every request for data needs a token of 'reelhaul token create'. It speaks \
+        HTTP: for HTTPS put a proxy in front of it, and name with --public-url where browsers find that.
         """,
       options: [.port] + OptionSpec.serving + [.logLevel] + OptionSpec.producing,
       examples: [
@@ -62,7 +62,8 @@ extension Subcommand {
         ) { place in
           context.note("The dashboard is at \(place)")
           if address.settings.requiresTokens, (try? await store.tokens().isEmpty) == true {
-            context.note("Every request needs a token, and there is none: make one with 'reelhaul token create'.")
+            context.note(
+              "Every request for data needs a token, and there is none: make one with 'reelhaul token create'.")
           }
           await stop.wait()
         }

@@ -13,7 +13,7 @@ extension Subcommand {
         Example("reelhaul show \(Example.task) --json | jq .error", "Why it failed"),
         Example("reelhaul show \(Example.task) --history", "Its attempts, and who paused, resumed or retried it"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
     let names = try TaskID.parse(context.arguments.positionals)
     return try await Fleet.withStore(context) { store in

@@ -52,7 +52,7 @@ extension OptionSpec {
   static let demo = OptionSpec(
     "demo", .flag, group: group,
     help: """
-      Download a dozen films and upload two, while workers are killed. \
+      Download a dozen films, upload one to S3 and copy another there, while workers are killed. \
       \(OptionSpec.lease.spelling) and \(OptionSpec.concurrency.spelling) are then 5 by default
       """)
   static let keep = OptionSpec("keep", .flag, group: group, help: "Leave the fleet running after the demo")

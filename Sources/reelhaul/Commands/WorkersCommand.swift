@@ -22,7 +22,7 @@ extension Subcommand {
         Example("reelhaul workers", "Show which workers run, and how busy they are"),
         Example("reelhaul workers drain 6d2f0a7e4b11", "End one worker; others continue its tasks"),
       ],
-      exits: ExitCode.meanings(.done, .usage, .unreachable, .notFound))
+      exits: ExitCode.meanings(.done, .failed, .usage, .unreachable, .notFound))
   ) { context in
     let words = context.arguments.positionals
     guard words.isEmpty else {

@@ -31,6 +31,7 @@ final class TestStore: TaskStore {
     var cleanupDelays: [Duration] = []
     var refusesSuccess = false
     var tidies = 0
+    var rests = 0
     var hookMoves = 0
     var refusesHookMoves = false
     var hookFailures = 0
@@ -74,6 +75,7 @@ final class TestStore: TaskStore {
 
   /// How often the store was tidied, and asked to go on with the changes of web hooks.
   var tidies: Int { faults.withLock { $0.tidies } }
+  var rests: Int { faults.withLock { $0.rests } }
   var hookMoves: Int { faults.withLock { $0.hookMoves } }
   func refuseHookMoves() { faults.withLock { $0.refusesHookMoves = true } }
 
@@ -161,10 +163,11 @@ final class TestStore: TaskStore {
   }
 
   func claimHooks(
-    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int]
+    _ worker: WorkerID, limit: Int, perHost: Int, besides underWay: [String: Int], failing: Set<String>, places: Int
   ) async throws -> [HookDelivery] {
     try reach()
-    return try await inner.claimHooks(worker, limit: limit, perHost: perHost, besides: underWay)
+    return try await inner.claimHooks(
+      worker, limit: limit, perHost: perHost, besides: underWay, failing: failing, places: places)
   }
 
   func finishHook(_ task: UniqueID, sequence: Int) async throws {
@@ -283,6 +286,17 @@ final class TestStore: TaskStore {
     faults.withLock { $0.sweeps += 1 }
     try reach()
     return try await inner.sweep()
+  }
+
+  func putLearnedLimitsInForce() async throws {
+    try reach()
+    try await inner.putLearnedLimitsInForce()
+  }
+
+  func restLanes() async throws {
+    faults.withLock { $0.rests += 1 }
+    try reach()
+    try await inner.restLanes()
   }
 
   func tidy() async throws {
