@@ -4,21 +4,20 @@ import TransferEngine
 
 /// Which parts of a transfer are recorded as safely there, as its checkpoint tells.
 package enum RecordedWork: Equatable {
-  /// A download: the byte ranges on stable storage.
+  /// A download, or a copy to a storage: the byte ranges on stable storage.
   case ranges(ByteRanges, size: Int64?)
-  /// An upload or copy of `size` bytes: what its destination had confirmed, and the parts in which it is sent.
+  /// An upload, or a copy to a server, of `size` bytes: what its destination had confirmed, and the parts in which it is sent.
   case parts(ByteRanges, UploadPlan, size: Int64)
 
   /// Nil for other kinds, and for a checkpoint that this program cannot read.
   package init?(_ checkpoint: Checkpoint, of kind: TaskKind) {
-    switch kind {
-    case .download:
-      guard let download = try? DownloadCheckpoint(checkpoint) else { return nil }
-      self = .ranges(download.done, size: download.identity.size)
-    case .upload, .copy:
-      guard let upload = try? UploadCheckpoint(checkpoint), upload.session != nil else { return nil }
+    let (mayFetch, maySend) = ([.download, .copy].contains(kind), [.upload, .copy].contains(kind))
+    if maySend, let upload = try? UploadCheckpoint(checkpoint), upload.session != nil {
       self = .parts(upload.done, upload.plan, size: upload.identity.size)
-    default: return nil
+    } else if mayFetch, let download = try? DownloadCheckpoint(checkpoint) {
+      self = .ranges(download.done, size: download.identity.size)
+    } else {
+      return nil
     }
   }
 

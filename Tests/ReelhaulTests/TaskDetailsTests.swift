@@ -66,7 +66,9 @@ import TransferEngine
       generation: 0, identity: SourceIdentity(finalURL: "https://a.example/", size: 1000), volume: .random(),
       stagingName: "a")
     download.done = ranges
-    #expect(RecordedWork(download.envelope, of: .download) == .ranges(ranges, size: 1000))
+    for kind in [TaskKind.download, .copy] {
+      #expect(RecordedWork(download.envelope, of: kind) == .ranges(ranges, size: 1000))
+    }
     #expect(RecordedWork(download.envelope, of: .upload) == nil && RecordedWork(download.envelope, of: .noop) == nil)
     var sent = ByteRanges(0..<24 << 20)
     // The last part is shorter, and one is there in part.

@@ -263,9 +263,15 @@ package actor EventHub {
   }
 
   private func set(_ trouble: (any Error)?) {
-    let (wasAway, isAway) = (self.trouble is KafkaError, trouble is KafkaError)
-    if isAway, !wasAway { log?.warning("Kafka cannot be reached", ["error": .text(trouble.map { "\($0)" } ?? "")]) }
-    if wasAway, !isAway { log?.notice("Kafka can be reached again") }
+    let (former, isAway) = (self.trouble, trouble is KafkaError)
+    if let trouble {
+      if former.map({ ($0 is KafkaError) != isAway }) ?? true {
+        let message = isAway ? "Kafka cannot be reached" : "no events can be read"
+        log?.warning(message, ["error": .text("\(trouble)")])
+      }
+    } else if let former {
+      log?.notice(former is KafkaError ? "Kafka can be reached again" : "events are read again")
+    }
     self.trouble = trouble
     wakeAll()
   }

@@ -22,6 +22,9 @@ package actor VolumeWatch {
   package private(set) var rooms: [String: StorageSpace] = [:]
   /// Whose space is being measured.
   private var measured: Set<String> = []
+  /// Until when the space of a root is not measured again: where that means to look at many files, each worker spends no
+  /// more than a hundredth of its time with it.
+  private var restsUntil: [String: BootInstant] = [:]
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -81,8 +84,12 @@ package actor VolumeWatch {
 
   /// On a thread of its own: it may mean to read a directory, which may take longer than a root that answers.
   private func measure(_ root: String, on ruler: BlockingPool) async {
-    guard measured.insert(root).inserted else { return }
-    defer { measured.remove(root) }
+    guard restsUntil[root]?.hasPassed ?? true, measured.insert(root).inserted else { return }
+    let begunAt = BootInstant.now
+    defer {
+      measured.remove(root)
+      restsUntil[root] = .now + (.now - begunAt) * 100
+    }
     let room = try? await ruler.runAbandonably { [storage] in try storage.volume(root).room() }
     guard let room, volumes[root] != nil else { return }
     rooms[root] = StorageSpace(free: room.free, promised: room.promised, total: room.total)
