@@ -28,7 +28,7 @@ import WorkerCore
     let store = TestStore()
     if failsToMoveHooks { store.refuseHookMoves() }
     let sweeper = Sweeper(
-      loop: loop, store: store, interval: .milliseconds(10), fleet: FleetSize(), tidyPause: .milliseconds(50),
+      loop: loop, store: store, interval: .milliseconds(500), fleet: FleetSize(), tidyPause: .milliseconds(50),
       log: quietLog, onReady: {})
     let work = loop.task { await sweeper.run() }
     try await eventually("all is done", within: .seconds(30)) {

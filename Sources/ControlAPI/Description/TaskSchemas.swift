@@ -70,7 +70,7 @@ extension JSONSchema {
       documentOfTask + [
         .may("advice", text("What to do about its failure.")),
         .may(
-          "ranges", list(list(integer("", 0...)), "Of a download: the byte ranges that are safely on disk, half-open.")),
+          "ranges", list(list(integer("", 0...)), "The byte ranges that are safely at the destination, half-open.")),
         .may(
           "parts",
           .object([

@@ -196,7 +196,9 @@ package final class PostgresStore: TaskStore {
     await step { try await run(StoreQueries.dropOldInbox()) }
     await step { try await restLanes() }
     await step {
-      while try await call({ try await pool.query(StoreQueries.tidyLanes).value { try $0.bool() } }) {}
+      // The sweep waits for it. The next call goes on.
+      let end = BootInstant.now + .seconds(5)
+      while try await call({ try await pool.query(StoreQueries.tidyLanes).value { try $0.bool() } }), !end.hasPassed {}
     }
     await step { try await run(StoreQueries.tidyBuckets()) }
     if let failure { throw failure }

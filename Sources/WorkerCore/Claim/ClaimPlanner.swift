@@ -18,8 +18,8 @@ package struct ClaimPlanner: Sendable {
   package let batch: Int
   /// A busy worker waits up to this time for an eighth of its tasks to end, instead of claiming one by one.
   private static let gathering = Duration.milliseconds(5)
-  /// An idle worker asks at least this often.
-  package static let idlePause = Duration.milliseconds(250)
+  /// The ``idlePause`` of a worker that has few beside it.
+  package static let shortestIdlePause = Duration.milliseconds(250)
   /// A worker that waits for others asks again after this time.
   private static let glance = Duration.milliseconds(25)
   /// For how long a worker that nobody has relieved does not wait for others again.
@@ -50,7 +50,7 @@ package struct ClaimPlanner: Sendable {
   package init(concurrency: Int, batch: Int = 500, seed: UInt64) {
     self.concurrency = concurrency
     self.batch = batch
-    empty = Backoff(base: .milliseconds(5), limit: Self.idlePause, seed: seed)
+    empty = Backoff(base: .milliseconds(5), limit: Self.shortestIdlePause, seed: seed)
   }
 
   package mutating func next(free: Int, now: BootInstant) -> Decision {

@@ -58,7 +58,7 @@ package actor Claimer {
         continue
       }
       let free = await runner.free
-      planner.idlePause = fleet.pause(ClaimPlanner.idlePause, of: 4, atMost: Self.longestPause)
+      planner.idlePause = fleet.pause(ClaimPlanner.shortestIdlePause, of: 4, atMost: Self.longestPause)
       switch planner.next(free: free, now: .now) {
       case .wait(let until): await wakeup.sleep(until: until)
       case .claim(let limit): await claim(limit, free: free, under: lease)

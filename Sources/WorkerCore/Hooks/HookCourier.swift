@@ -131,7 +131,7 @@ actor HookCourier {
         log.notice("the web hooks at a host take events again", ["host": .text(host)])
       }
     case .failed(let reason, _):
-      if failing.count >= Self.mostFailing { failing = [] }
+      if failing.count >= Self.mostFailing { failing.removeFirst() }
       log.log(
         failing.insert(host).inserted ? .warning : .debug, "the web hooks at a host do not take events",
         ["host": .text(host), "error": .text(reason)])

@@ -18,13 +18,14 @@ package actor VolumeWatch {
   /// After so many checks the space is measured.
   private static let roomEvery = 10
 
-  /// Of the storages that can be used now, a few seconds old.
+  /// Of the storages that can be used now, mostly a few seconds old.
   package private(set) var rooms: [String: StorageSpace] = [:]
   /// Whose space is being measured.
   private var measured: Set<String> = []
-  /// Until when the space of a root is not measured again: where that means to look at many files, each worker spends no
-  /// more than a hundredth of its time with it.
+  /// Until when the space of a root is not measured again: where that means to look at many files, a worker spends about a
+  /// hundredth of its time with it.
   private var restsUntil: [String: BootInstant] = [:]
+  private static let longestRest = Duration.seconds(300)
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -86,12 +87,10 @@ package actor VolumeWatch {
   private func measure(_ root: String, on ruler: BlockingPool) async {
     guard restsUntil[root]?.hasPassed ?? true, measured.insert(root).inserted else { return }
     let begunAt = BootInstant.now
-    defer {
-      measured.remove(root)
-      restsUntil[root] = .now + (.now - begunAt) * 100
-    }
+    defer { measured.remove(root) }
     let room = try? await ruler.runAbandonably { [storage] in try storage.volume(root).room() }
     guard let room, volumes[root] != nil else { return }
+    restsUntil[root] = .now + min((.now - begunAt) * 100, Self.longestRest)
     rooms[root] = StorageSpace(free: room.free, promised: room.promised, total: room.total)
   }
 
@@ -109,7 +108,7 @@ package actor VolumeWatch {
     case .success(let volume):
       log.notice("a storage is usable", ["storage": .text(root), "volume": .of(volume)])
     case .failure(let error):
-      rooms[root] = nil
+      (rooms[root], restsUntil[root]) = (nil, nil)
       log.error("a storage is not usable", ["storage": .text(root), "error": .text("\(error)")])
     }
     loop.task { [onChange] in await onChange() }

@@ -18,8 +18,7 @@ package actor Sweeper {
   private var outage = Outage()
   /// Those of the rare steps, by what the log says of them.
   private var outages: [String: Outage] = [:]
-  /// When this worker tidies the store; nil before its first sweep.
-  private var tidiesAt: BootInstant?
+  private var hasRested = false
   /// The mean time between two tidyings, by all workers together.
   private let tidyPause: Duration
 
@@ -87,20 +86,15 @@ package actor Sweeper {
   }
 
   private func tidy() async {
-    let workers = Double(fleet.workers)
-    // There may have been more workers when that was chosen.
-    let latest = BootInstant.now + tidyPause * 1.5 * workers
-    if let time = tidiesAt, .now < time {
-      tidiesAt = min(time, latest)
-      return
-    }
-    if tidiesAt == nil {
+    if !hasRested {
+      hasRested = true
       // A database that was restored has lanes that only this puts right. All else can wait: all workers may start at once.
       await go(on: "the store cannot be tidied") { try await store.restLanes() }
-    } else {
+    }
+    // By chance, without a memory: workers may all end before any of them has waited for so long.
+    if Double.random(in: 0..<1) < pause / tidyPause / Double(fleet.workers) {
       await go(on: "the store cannot be tidied") { try await store.tidy() }
     }
-    tidiesAt = .now + tidyPause * Double.random(in: 0.5...1.5) * workers
   }
 
   /// A step whose failure holds up no other.

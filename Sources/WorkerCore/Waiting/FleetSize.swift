@@ -1,7 +1,7 @@
 import ReelhaulSystem
 
 /// How many workers there are, as the last sweep of this one has found. What any of them may do, each does the more rarely,
-/// the more of them there are: hundreds of workers that look for work cost PostgreSQL hardly more than a few.
+/// the more of them there are.
 package final class FleetSize: Sendable {
   private let count = Lock(1)
 
