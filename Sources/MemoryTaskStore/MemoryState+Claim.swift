@@ -33,6 +33,7 @@ extension MemoryState {
     guard call > owner.claimCall else {
       return tasks.values.filter { $0.run?.worker == worker && $0.run?.claimCall == call }.map(claim(of:))
     }
+    workers[worker]?.claimCall = call
     let kinds = Set(owner.registration.kinds)
     let storages = Set(owner.registration.volumes.keys)
 
@@ -62,7 +63,6 @@ extension MemoryState {
       }
     }
 
-    if !claims.isEmpty { workers[worker]?.claimCall = call }
     let backlogged = Set(tasks.values.filter(\.isReady).map(\.spec.queue))
     for (name, queue) in queues where !queue.isIdle && !backlogged.contains(name) {
       queues[name]?.isIdle = true

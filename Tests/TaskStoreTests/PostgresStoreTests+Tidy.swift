@@ -43,9 +43,12 @@ extension PostgresStoreTests {
         select l.rank + n, l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id
           from lane l, generate_series(1, 10001) n
         """)
+      _ = try await pool.query(
+        "insert into bucket (id, scope, name) select 100 + n, 'host', 'h' || n from generate_series(1, 10001) n")
       _ = try await pool.query("create or replace function rest_lanes() returns void language sql as 'select 1/0'")
       await #expect(throws: StoreError.self) { try await store.tidy() }
       #expect(try await pool.query("select count(*) from lane")[0].int64(0) == 1)
+      #expect(try await pool.query("select count(*) from bucket where id > 100")[0].int64(0) == 0)
     }
   }
 

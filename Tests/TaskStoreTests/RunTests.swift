@@ -121,16 +121,16 @@ import Testing
     }
   }
 
-  @Test("a claim that found nothing may be asked again by its number", arguments: StoreKind.allCases)
+  @Test(
+    "a claim that found nothing finds nothing later by its number: its answer may have been lost",
+    arguments: StoreKind.allCases)
   func emptyClaim(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let worker = try await fixture.worker()
       #expect(try await fixture.store.claim(worker, limit: 1, call: 7).isEmpty)
-      try await fixture.submit(.noop(), .noop())
-      let claim = try await fixture.store.claim(worker, limit: 1, call: 7)
-      #expect(claim.count == 1)
-      #expect(try await fixture.store.claim(worker, limit: 1, call: 7) == claim)
-      #expect(try await fixture.store.claim(worker, limit: 1, call: 6).isEmpty)
+      try await fixture.submit(.noop())
+      #expect(try await fixture.store.claim(worker, limit: 1, call: 7).isEmpty)
+      #expect(try await fixture.store.claim(worker, limit: 1, call: 8).count == 1)
     }
   }
 

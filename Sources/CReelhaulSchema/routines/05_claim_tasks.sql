@@ -115,9 +115,9 @@ declare
 begin
   perform pass_gate();
 
-  if not exists (
-    select from worker where id = claimer and not dead and lease_until > now() and claim_call < call)
-  then
+  update worker set claim_call = call
+   where id = claimer and not dead and lease_until > now() and claim_call < call;
+  if not found then
     return query
       select r.task_id, null::json from worker w join run r on r.worker_id = w.id and r.claim_call = call
        where w.id = claimer and not w.dead and w.lease_until > now();
@@ -277,14 +277,6 @@ begin
         end if;
       end loop;
 
-      if picked is not null and began is null then
-        -- Not before: a claim that finds nothing writes nothing, and its answer waits for no disk.
-        update worker set claim_call = call where id = claimer and not dead and lease_until > now();
-        if not found then
-          return;
-        end if;
-        began := clock_timestamp();
-      end if;
       select p.v, p.step, p.tags into v, step, tags
         from advance(v, starts, weights, quotas, gots, due, whole) p;
       update queue q
@@ -300,6 +292,7 @@ begin
 
       -- Every round is written before the next one reads.
       if picked is not null then
+        began := coalesce(began, clock_timestamp());
         select b.tasks, b.sequences into took, took_sequences
           from begin_runs(claimer, call, began, picked, counted) b;
         all_took := all_took || took; all_sequences := all_sequences || took_sequences;

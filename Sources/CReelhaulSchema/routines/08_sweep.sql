@@ -61,11 +61,13 @@ begin
   return false;
 end $$;
 
--- Frees the buckets that have no lane and no settings. New names never stop coming, and every claim looks at every queue.
--- The queue that was served last stays, because it holds the virtual time. Claims do not wait for it.
-create function tidy_buckets() returns void language plpgsql as $$
+-- Frees up to 10,000 buckets that have no lane and no settings, and returns whether there may be more. New names never
+-- stop coming, and every claim looks at every queue. The queue that was served last stays, because it holds the virtual
+-- time. Claims do not wait for it.
+create function tidy_buckets() returns boolean language plpgsql as $$
 declare
-  freed int[];
+  freed   int[];
+  is_full boolean;
 begin
   -- While this lock is held, no lane is created, and so no bucket comes into use. It waits for a moment: where names never
   -- stop coming, some transaction nearly always holds it.
@@ -74,9 +76,9 @@ begin
     perform begin_creation();
     set local lock_timeout = 0;
   exception when lock_not_available then
-    return;
+    return false;
   end;
-  select array_agg(id) into freed
+  select array_agg(id), count(*) = 10000 into freed, is_full
     from (select id from bucket b
            where scope in ('host', 'queue', 'kind', 'storage') and name <> '' and used = 0 and run_limit = unlimited()
              and declared_limit is null and counts_as is null
@@ -89,7 +91,7 @@ begin
              and (scope <> 'queue' or exists (
                    select from queue q
                     where q.id = b.id and q.weight = 1 and q.start < (select max(start) from queue)))
-             for update skip locked) unused;
+             limit 10000 for update skip locked) unused;
   -- A claim that has moved a queue's tag holds its row.
   select array_agg(id) into freed
     from (select id from unnest(freed) u(id) where not exists (select from queue q where q.id = u.id)
@@ -101,6 +103,7 @@ begin
   end if;
   -- A claim has an array with a place for each id up to the highest.
   delete from bucket where scope = 'free' and id > (select max(id) from bucket where scope <> 'free');
+  return is_full;
 end $$;
 
 -- Requeues the tasks of workers whose lease is over, moves delayed tasks whose time has come to `ready`, and goes on with

@@ -37,6 +37,9 @@ $$;
 -- each host. `under_way` has a host for each delivery that the worker has begun. A host gets at most `per_host` with those,
 -- and hosts with fewer come first. Among equals chance decides: by age, a host with a long backlog would always come first.
 -- Of the hosts that are `failing`, which may hang, all together get at most `for_failing`.
+--
+-- Deliveries come in bursts, for which no statistics are ready. So joins by key are written as in 02_lanes.sql, and
+-- `num_nulls` keeps the indexes of open deliveries from being read as a whole.
 create function claim_hooks(
   claimer int, wanted int, per_host int, under_way text[], failing text[] default '{}', for_failing int default 0
 ) returns setof hook_delivery
@@ -50,17 +53,17 @@ begin
     with due as materialized (
       select d.task_id, d.sequence, p.busy + row_number() over (partition by p.host order by d.run_at) as place,
              p.fails
-        from (select pending.host, f.host is not null fails,
+        from (select host, host = any(failing) fails,
                      (select count(*) from unnest(under_way) u(host) where u.host = pending.host) busy
-                from hook_hosts() pending(host)
-                left join (select distinct host from unnest(failing) u(host)) f on f.host = pending.host) p
+                from hook_hosts() pending(host)) p
        cross join lateral (
          select h.task_id, h.sequence, h.run_at
            from hook_delivery h
           where h.host = p.host and h.run_at <= now() and h.gave_up_at is null and is_over(h.claimed_until, 60)
             and not exists (
               select from hook_delivery e
-               where e.task_id = h.task_id and e.sequence < h.sequence and e.gave_up_at is null)
+               where e.task_id = any(array[h.task_id]) and e.sequence < h.sequence and num_nulls(e.gave_up_at) = 1
+              offset 0)
           order by h.run_at limit greatest(per_host - p.busy, 0)) d
        where exists (select from worker w where w.id = claimer and not w.dead and w.lease_until > now())),
     allowed as materialized (
@@ -69,11 +72,11 @@ begin
        where not fails or turn <= for_failing),
     chosen as (
       select h.task_id, h.sequence
-        from allowed d join hook_delivery h on h.task_id = d.task_id and h.sequence = d.sequence
-       where is_over(h.claimed_until, 60) and h.gave_up_at is null
+        from allowed d join hook_delivery h on h.task_id = any(array[d.task_id]) and h.sequence = any(array[d.sequence])
+       where is_over(h.claimed_until, 60) and num_nulls(h.gave_up_at) = 1
        order by d.place, random() limit wanted for update of h skip locked)
     update hook_delivery h set claimed_until = now() + interval '60 s', attempt = h.attempt + 1
-      from chosen c where h.task_id = c.task_id and h.sequence = c.sequence
+      from chosen c where h.task_id = any(array[c.task_id]) and h.sequence = any(array[c.sequence])
     returning h.*;
 end $$;
 

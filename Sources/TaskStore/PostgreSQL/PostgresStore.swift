@@ -195,12 +195,13 @@ package final class PostgresStore: TaskStore {
     // One that takes too long keeps none of the others from being done.
     await step { try await run(StoreQueries.dropOldInbox()) }
     await step { try await restLanes() }
-    await step {
-      // The sweep waits for it. The next call goes on.
-      let end = BootInstant.now + .seconds(5)
-      while try await call({ try await pool.query(StoreQueries.tidyLanes).value { try $0.bool() } }), !end.hasPassed {}
+    // The sweep waits for them. The next call goes on.
+    for statement in [StoreQueries.tidyLanes, StoreQueries.tidyBuckets] {
+      let end = BootInstant.now + .seconds(3)
+      await step {
+        while try await call({ try await pool.query(statement).value { try $0.bool() } }), !end.hasPassed {}
+      }
     }
-    await step { try await run(StoreQueries.tidyBuckets()) }
     if let failure { throw failure }
   }
 
