@@ -126,9 +126,11 @@ import TransferEngine
     #expect(crowd(7...8, at: 30) == 4)
   }
 
-  @Test("a host that refuses runs while it serves those of other workers lets them wait without an attempt")
-  mutating func refused() {
-    let failure = TaskFailure(code: .http(503), message: "503", class: .retry)
+  @Test(
+    "a host that refuses runs while it serves those of other workers lets them wait without an attempt",
+    arguments: [TaskFailure.Code.http(503), TaskFailure.Code(rawValue: "s3_slow_down")])
+  mutating func refused(_ code: TaskFailure.Code) {
+    let failure = TaskFailure(code: code, message: "busy", class: .retry)
     let run = begin(claim(1))
     #expect(table.judge(failure, of: run, now: at(0)).class == .retry)
     #expect(table.hostLimits(of: first, now: at(0)) == ["127.0.0.1": HostLimit(1, isRefusing: true)])

@@ -23,6 +23,18 @@ extension TaskFailure.Code {
   /// The statuses with which a server takes no more requests for now.
   package static let refusals = [429, 503]
 
+  /// The words with which an S3 store says that it is asked for too much, as codes.
+  private static let throttling: Set<String> = [
+    "s3_slow_down", "s3_slow_down_read", "s3_slow_down_write", "s3_service_unavailable", "s3_throttling",
+    "s3_throttling_exception", "s3_too_many_requests", "s3_too_many_requests_exception", "s3_request_limit_exceeded",
+    "s3_bandwidth_limit_exceeded", "s3_server_busy",
+  ]
+
+  /// Whether the server takes no more requests for now: fewer at once help.
+  package var isRefusal: Bool {
+    httpStatus.map(Self.refusals.contains) ?? Self.throttling.contains(rawValue)
+  }
+
   /// The status in a code that ``http(_:)`` made; nil for any other code.
   public var httpStatus: Int? {
     guard rawValue.hasPrefix(Self.httpPrefix), let status = Int(rawValue.dropFirst(Self.httpPrefix.count)),

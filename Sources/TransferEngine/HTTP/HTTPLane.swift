@@ -7,6 +7,8 @@ struct HTTPLane: Sendable {
   /// Of the root, for ``HostConnections``.
   let name: String
   let loop: EventLoop
+  /// The threads of the root, for what must not hold up the loop.
+  let files: BlockingPool
   let client: CurlClient
   let hosts: HostConnections
   let held: HeldBytes
@@ -131,7 +133,8 @@ extension StorageRoot {
   ///   it by a timer.
   func lane(pulse: @escaping @Sendable () -> Void = {}) -> HTTPLane {
     HTTPLane(
-      name: name, loop: loop, client: client, hosts: hosts, held: held, limiter: limiter, metrics: metrics, pulse: pulse
-    )
+      name: name, loop: loop, files: files, client: client, hosts: hosts, held: held, limiter: limiter,
+      metrics: metrics,
+      pulse: pulse)
   }
 }

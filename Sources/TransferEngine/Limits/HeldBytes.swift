@@ -5,7 +5,8 @@ import ReelhaulSystem
 /// quarter of it. At most four of those are held at once.
 ///
 /// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
-/// the others leave: whatever it keeps, there is something for the next one.
+/// the others leave: whatever it keeps, there is something for the next one. Each storage root holds its own for a host,
+/// because a root that does not answer gives nothing back.
 ///
 /// Relays, whose bytes are read from a server, count as another host of their own: they keep theirs for as long as their
 /// source takes, and others of the host need not wait for that. A host and its relays leave a quarter of the limit, so that
@@ -123,14 +124,24 @@ final class HeldBytes: Sendable {
   /// In whose name relays to `host` hold their bytes.
   static func relays(to host: String) -> String { "relays to \(host)" }
 
-  /// Runs `body` with a part of `source`, which is held until then.
+  /// Runs `body` with a part of `source`, of the storage root `root`, which is held until then. A run that waits for that
+  /// stands in line for the host.
   func holding<Result>(
-    _ range: Range<Int64>, of source: any UploadSource, for host: String,
+    _ range: Range<Int64>, of source: any UploadSource, in root: String, for host: String,
     _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
     guard !source.isHeld else { return try await body(source.read(range)) }
-    let holder = source.needsConnections ? Self.relays(to: host) : host
-    return try await holding(Int64(source.whole(range).count), for: holder) { try await body(source.read(range)) }
+    let holder = source.needsConnections ? Self.relays(to: host) : "\(root) to \(host)"
+    let portion = try await take(Int64(source.whole(range).count), for: holder, inLineFor: host)
+    defer { withExtendedLifetime(portion) {} }
+    return try await body(source.read(range))
+  }
+
+  private func take(_ count: Int64, for holder: String, inLineFor host: String) async throws -> Portion {
+    if let portion = takeNow(count, for: holder) { return portion }
+    HostLine.current?.waits(for: host)
+    defer { HostLine.current?.waited() }
+    return try await take(count, for: holder)
   }
 
   /// Like ``holding(_:for:_:)``, until the portion is released.

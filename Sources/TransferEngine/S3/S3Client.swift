@@ -168,7 +168,7 @@ final class S3Client: Sendable {
   func holding<Result>(
     _ range: Range<Int64>, of source: any UploadSource, _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
-    try await root.held.holding(range, of: source, for: server(), body)
+    try await root.held.holding(range, of: source, in: root.name, for: server(), body)
   }
 
   /// In whose name the store's bytes are held. Without a place, its requests say why there is none.

@@ -1,4 +1,5 @@
 import ReelhaulCurl
+import TaskCore
 
 /// What a store says went wrong. It is for the transfer, which knows what to do about some of them; for the task see
 /// ``failure(_:now:)``.
@@ -94,12 +95,7 @@ package struct S3Error: Error, Hashable, Sendable {
 
   /// Whether the store is asked for too much: fewer requests at once help.
   package var isThrottling: Bool {
-    switch code {
-    case "SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable", "Throttling", "ThrottlingException",
-      "TooManyRequests", "TooManyRequestsException", "RequestLimitExceeded", "BandwidthLimitExceeded", "ServerBusy":
-      true
-    default: status == 429 || status == 503
-    }
+    taskCode.isRefusal || TaskFailure.Code.refusals.contains(status)
   }
 
   /// Whether the clocks of worker and store differ by too much.

@@ -279,9 +279,7 @@ package struct RunTable: Sendable {
 
   /// Notes a refusal of the host. If the host serves tasks of other workers instead, the attempt does not count.
   package mutating func judge(_ failure: TaskFailure, of id: ID, now: BootInstant) -> TaskFailure {
-    guard failure.class == .retry, let status = failure.code.httpStatus, TaskFailure.Code.refusals.contains(status),
-      let run = runs[id]
-    else { return failure }
+    guard failure.class == .retry, failure.code.isRefusal, let run = runs[id] else { return failure }
     let host = LaneKey(run.claim.spec).host
     let servesOthers = current.values.contains { other in
       other != id

@@ -75,6 +75,40 @@ import Testing
     withExtendedLifetime(kept) {}
   }
 
+  /// A source of any bytes.
+  private struct Source: UploadSource {
+    var identity: UploadIdentity { UploadIdentity(size: .max, version: "1") }
+
+    func read(_ range: Range<Int64>) async throws -> ArraySlice<UInt8> { [] }
+    func check() async throws {}
+  }
+
+  @Test("a storage root that gives nothing back holds up no other one, and who waits stands in line") func roots()
+    async throws
+  {
+    let held = HeldBytes(limit: 100)
+    let ends = Lock(false)
+    func hold(_ root: String, _ line: HostLine = HostLine()) -> Task<Void, any Error> {
+      Task {
+        try await HostLine.$current.withValue(line) {
+          try await held.holding(0..<25, of: Source(), in: root, for: "host") { _ in
+            while !ends.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+          }
+        }
+      }
+    }
+    var tasks = [hold("a"), hold("a")]
+    try await eventually("a holds its half") { held.held == 50 }
+    let line = HostLine()
+    tasks.append(hold("a", line))
+    try await eventually("it stands in line") { line.place == HostLine.Place(server: "host", isInLine: true) }
+    tasks.append(hold("b"))
+    try await eventually("b has its own") { held.held == 75 && held.waiting == 1 }
+    ends.withLock { $0 = true }
+    for task in tasks { try await task.value }
+    #expect(held.held == 0 && !line.place.isInLine)
+  }
+
   @Test("who is canceled before gets nothing") func canceledBefore() async throws {
     let held = HeldBytes(limit: 100)
     let task = Task {

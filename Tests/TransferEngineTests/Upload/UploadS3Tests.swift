@@ -239,6 +239,7 @@ import Testing
   func listedParts() async throws {
     for fault in [
       StoreFault.listPartsMissing(1), .listPartsExtra, .wrongChecksumEcho, .hugeXML(bytes: 4 << 20),
+      .slowDown(times: 2),
     ] {
       var options = StoreOptions()
       options.pageSize = 2

@@ -392,8 +392,15 @@ struct S3Target: UploadTarget {
     repeat {
       var query: S3Query = ["uploadId": uploadID]
       if let marker { query.append("part-number-marker", "\(marker)") }
-      let page = try await client.document(
-        S3PartList.self, S3Client.Call(method: .get, key: key, query: query))
+      let call = S3Client.Call(method: .get, key: key, query: query)
+      // There may be many pages, and a store that is asked for too much by all uploads together.
+      let page = try await client.loop.patiently {
+        do {
+          return try await client.document(S3PartList.self, call)
+        } catch let error as S3Error where error.isThrottling {
+          throw failure(error)
+        }
+      }
       // A store that does not look at the marker begins again.
       let more = page.parts.filter { $0.number > marker ?? 0 }
       parts += more

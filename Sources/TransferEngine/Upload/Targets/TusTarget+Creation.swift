@@ -50,7 +50,7 @@ extension TusTarget {
     _ upload: UploadOrder, _ headers: [(name: String, value: String)], isHashed: Bool
   ) async throws -> (url: String, taken: Int64) {
     let source = upload.body.source
-    return try await lane.held.holding(0..<upload.size, of: source, for: endpoint.server) { bytes in
+    return try await lane.held.holding(0..<upload.size, of: source, in: lane.name, for: endpoint.server) { bytes in
       try await source.check()
       // It may wait in line for long.
       var target = self
@@ -61,7 +61,7 @@ extension TusTarget {
           throw error
         }
       }
-      let checksum = isHashed ? [Self.checksum(bytes)] : []
+      let checksum = isHashed ? [try await checksum(bytes)] : []
       do {
         return try await target.create(headers + checksum, body: upload.body.holding(bytes))
       } catch {

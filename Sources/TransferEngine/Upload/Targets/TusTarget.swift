@@ -102,7 +102,7 @@ struct TusTarget: UploadTarget {
       let answer: CurlAnswer
       (body, answer) =
         session.hashes
-        ? try await lane.held.holding(piece, of: source, for: CurlURL(url)?.server ?? url) { bytes in
+        ? try await lane.held.holding(piece, of: source, in: lane.name, for: CurlURL(url)?.server ?? url) { bytes in
           try await hashed(request, bytes, until: piece.upperBound, of: upload)
         }
         : try await sent(request, upload.body.streaming(piece), until: piece.upperBound)
@@ -120,15 +120,16 @@ struct TusTarget: UploadTarget {
     return UploadReceipt(segment: segment.number)
   }
 
-  static func checksum(_ bytes: ArraySlice<UInt8>) -> (name: String, value: String) {
-    ("Upload-Checksum", "sha256 \(Base64.encode(digest(.sha256, of: bytes)))")
+  /// Not on the loop, which must not wait for it: a piece may have a gibibyte.
+  func checksum(_ bytes: ArraySlice<UInt8>) async throws -> (name: String, value: String) {
+    ("Upload-Checksum", "sha256 \(Base64.encode(try await lane.files.run { digest(.sha256, of: bytes) }))")
   }
 
   private func hashed(
     _ request: CurlRequest, _ bytes: ArraySlice<UInt8>, until end: Int64, of upload: UploadOrder
   ) async throws -> (UploadBody, CurlAnswer) {
     var request = request
-    request.headers.append(Self.checksum(bytes))
+    request.headers.append(try await checksum(bytes))
     return try await sent(request, upload.body.holding(bytes), until: end)
   }
 
