@@ -134,7 +134,6 @@ extension StorageRoot {
   func lane(pulse: @escaping @Sendable () -> Void = {}) -> HTTPLane {
     HTTPLane(
       name: name, loop: loop, files: files, client: client, hosts: hosts, held: held, limiter: limiter,
-      metrics: metrics,
-      pulse: pulse)
+      metrics: metrics, pulse: pulse)
   }
 }

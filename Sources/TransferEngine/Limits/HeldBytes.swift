@@ -111,12 +111,18 @@ final class HeldBytes: Sendable {
     state = Lock(State(limit: limit))
   }
 
-  /// Runs `body` once `count` bytes may be held for `host`, which then are until it ends. Throws `CancellationError` if the
-  /// task is canceled while it waits.
+  /// Runs `body` once `count` bytes may be held in the name of `holder`, which then are until it ends. A run that waits for
+  /// that stands in line for `host`, which is the holder unless told otherwise. Throws `CancellationError` if the task is
+  /// canceled while it waits.
   func holding<Result>(
-    _ count: Int64, for host: String, _ body: () async throws -> Result
+    _ count: Int64, for holder: String, inLineFor host: String? = nil, _ body: () async throws -> Result
   ) async throws -> Result {
-    let portion = try await take(count, for: host)
+    let portion: Portion
+    do {
+      HostLine.current?.waits(for: host ?? holder)
+      defer { HostLine.current?.waited() }
+      portion = try await take(count, for: holder)
+    }
     defer { withExtendedLifetime(portion) {} }
     return try await body()
   }
@@ -124,27 +130,19 @@ final class HeldBytes: Sendable {
   /// In whose name relays to `host` hold their bytes.
   static func relays(to host: String) -> String { "relays to \(host)" }
 
-  /// Runs `body` with a part of `source`, of the storage root `root`, which is held until then. A run that waits for that
-  /// stands in line for the host.
+  /// Runs `body` with a part of `source`, of the storage root `root`, which is held until then.
   func holding<Result>(
     _ range: Range<Int64>, of source: any UploadSource, in root: String, for host: String,
     _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
     guard !source.isHeld else { return try await body(source.read(range)) }
     let holder = source.needsConnections ? Self.relays(to: host) : "\(root) to \(host)"
-    let portion = try await take(Int64(source.whole(range).count), for: holder, inLineFor: host)
-    defer { withExtendedLifetime(portion) {} }
-    return try await body(source.read(range))
+    return try await holding(Int64(source.whole(range).count), for: holder, inLineFor: host) {
+      try await body(source.read(range))
+    }
   }
 
-  private func take(_ count: Int64, for holder: String, inLineFor host: String) async throws -> Portion {
-    if let portion = takeNow(count, for: holder) { return portion }
-    HostLine.current?.waits(for: host)
-    defer { HostLine.current?.waited() }
-    return try await take(count, for: holder)
-  }
-
-  /// Like ``holding(_:for:_:)``, until the portion is released.
+  /// Like ``holding(_:for:inLineFor:_:)``, until the portion is released.
   func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
     let count = min(count, limit / 4)
     let number = state.withLock { $0.number() }

@@ -15,17 +15,17 @@ package actor VolumeWatch {
   private let interval: Duration
   /// How long a file system may take to answer.
   private let patience: Duration
-  /// After so many checks the space is measured.
-  private static let roomEvery = 10
+  /// The space is measured once in so many checks, and less often where that means to look at many files: a worker spends
+  /// about a hundredth of its time with it.
+  private static let checksOfRoom = 10
+  private static let longestRest = Duration.seconds(300)
 
   /// Of the storages that can be used now, mostly a few seconds old.
   package private(set) var rooms: [String: StorageSpace] = [:]
   /// Whose space is being measured.
   private var measured: Set<String> = []
-  /// Until when the space of a root is not measured again: where that means to look at many files, a worker spends about a
-  /// hundredth of its time with it.
+  /// Until when the space of a root is not measured again. A storage that comes back is measured at once.
   private var restsUntil: [String: BootInstant] = [:]
-  private static let longestRest = Duration.seconds(300)
   /// The results of the last check.
   private var found: [String: Result<UniqueID, StorageError>] = [:]
   private var onChange: @Sendable () async -> Void = {}
@@ -63,7 +63,6 @@ package actor VolumeWatch {
     let thread = BlockingPool(name: "root-\(root)", threads: 1)
     let ruler = BlockingPool(name: "room-\(root)", threads: 1)
     defer { for pool in [thread, ruler] { pool.abandon() } }
-    var turn = 0
     while !Task.isCancelled {
       // Repeatedly, because a claim that was under way may still start runs on this root.
       let patience = loop.timer(after: patience, every: patience) { [self] in assumeIsolated { $0.hangs(root) } }
@@ -74,10 +73,9 @@ package actor VolumeWatch {
       if let look {
         storage.note(root, answers: true)
         note(look, of: root)
-        let isUsable = (try? look.get()) != nil
-        if isUsable, turn % Self.roomEvery == 0 { loop.task { [self] in await measure(root, on: ruler) } }
-        // A storage that comes back is measured at once.
-        turn = isUsable ? turn + 1 : 0
+        if volumes[root] != nil, restsUntil[root]?.hasPassed ?? true {
+          loop.task { [self] in await measure(root, on: ruler) }
+        }
       }
       try? await loop.sleep(for: interval)
     }
@@ -85,12 +83,13 @@ package actor VolumeWatch {
 
   /// On a thread of its own: it may mean to read a directory, which may take longer than a root that answers.
   private func measure(_ root: String, on ruler: BlockingPool) async {
-    guard restsUntil[root]?.hasPassed ?? true, measured.insert(root).inserted else { return }
+    guard measured.insert(root).inserted else { return }
     let begunAt = BootInstant.now
     defer { measured.remove(root) }
     let room = try? await ruler.runAbandonably { [storage] in try storage.volume(root).room() }
-    guard let room, volumes[root] != nil else { return }
-    restsUntil[root] = .now + min((.now - begunAt) * 100, Self.longestRest)
+    guard volumes[root] != nil else { return }
+    restsUntil[root] = .now + max(interval * Self.checksOfRoom, min((.now - begunAt) * 100, Self.longestRest))
+    guard let room else { return }
     rooms[root] = StorageSpace(free: room.free, promised: room.promised, total: room.total)
   }
 
