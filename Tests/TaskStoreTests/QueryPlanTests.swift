@@ -40,7 +40,7 @@ import Testing
       let rows = try await pool.query(
         """
         select proname, proconfig::text from pg_proc
-         where pronamespace = current_schema()::regnamespace and proconfig::text ~ 'enable_|reelhaul'
+         where pronamespace = current_schema()::regnamespace and proconfig::text ~ 'enable_(hash|merge|seq)|reelhaul'
         """)
       #expect(rows.count > 10)
       for row in rows {
@@ -198,6 +198,34 @@ import Testing
     }
   }
 
+  @Test("limits are learned of many hosts without looking at every run for each")
+  func limitsOfManyHostsAreLearnedAtOnce() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.register(.sample)
+      _ = try await store.apply([.submit(.noop())])
+      _ = try await pool.query("vacuum analyze")
+      _ = try await pool.withConnection { connection in
+        try await connection.script(
+          """
+          insert into bucket (id, scope, name) select 1000 + n, 'host', 'h' || n from generate_series(1, 3000) n;
+          insert into lane (rank, queue_id, kind_id, host_id, storage_id)
+          select 0, queue_id, kind_id, b.id, storage_id from (select * from lane limit 1) l, bucket b where b.id > 1000;
+          insert into task (id, state, priority, lane_id, spec, pos)
+          select gen_random_uuid(), 'queued', 0, l.id, t.spec, 1 from (select * from task limit 1) t, lane l
+           where l.host_id > 1000;
+          insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
+          select t.id, 1, w.id, 1, l.queue_id, l.kind_id, l.host_id, l.storage_id, 1, 1
+            from task t join lane l on l.id = t.lane_id cross join worker w where l.host_id > 1000;
+          update worker set host_names = (select array_agg(name) from bucket where scope = 'host' and id > 1000),
+                            host_limits = array_fill(1, '{3000}'), host_refuses = array_fill(false, '{3000}')
+          """)
+      }
+      let buffers = try await pool.buffers("select * from learned_limits()")
+      #expect(buffers < 20_000, "\(buffers)")
+      _ = try await pool.withConnection { try await $0.script(Self.empty) }
+    }
+  }
+
   private static let tables = """
     run, ready, task, delayed, checkpoint, intent, task_dependency, removed_task, command_inbox
     """
@@ -209,7 +237,7 @@ import Testing
   private static let fill = """
     begin;
     insert into task (id, state, priority, lane_id, pos, spec)
-    select gen_random_uuid(), 'queued', 0, l.id, n, '{}' from lane l, generate_series(1, 10000) n;
+    select gen_random_uuid(), 'queued', 0, l.id, n, '{"kind": "noop"}' from lane l, generate_series(1, 10000) n;
     insert into run (task_id, epoch, worker_id, claim_call, queue_id, kind_id, host_id, storage_id, attempt, sequence)
     select t.id, 1, w.id, 1, l.queue_id, l.kind_id, l.host_id, l.storage_id, 1, 1
       from task t join lane l on l.id = t.lane_id cross join worker w;
@@ -226,7 +254,9 @@ import Testing
   /// Each statement is for the ten tasks `ids`; `new_ids` are ten unknown ids.
   private static let calls =
     [
-      "begin_apply(false, ids)", "claim_tasks((select id from worker), 10, 2)", "claimed(ids)", "task_documents(ids)",
+      "begin_apply(false, ids)", "claim_tasks((select id from worker), 10, 2)", "claimed(ids)",
+      "had_checkpoint(ids[1])",
+      "task_documents(ids)", "unfinished(ids, ids)", "leave_to_clean_up(ids, true)",
       "demand((select id from worker), 10)",
       "control(new_ids, ids, \(ten("'pause'::text")), \(ten("0::smallint")))",
       """

@@ -9,14 +9,15 @@ create function begin_creation() returns void language sql as $$
 $$;
 
 -- Creates the missing buckets, and the rows of `queue` that belong to them.
-create function ensure_buckets(scopes text[], names text[]) returns void language plpgsql as $$
+create function ensure_buckets(scopes text[], names text[]) returns void
+language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   perform begin_creation();
 
   with wanted as (
     select w.scope, w.name, row_number() over (order by w.scope, w.name) n
       from (select distinct scope, name from unnest(scopes, names) u(scope, name)) w
-     where not exists (select from bucket b where b.scope = w.scope and b.name = w.name)),
+     where not exists (select from bucket b where b.scope = w.scope and b.name = w.name offset 0)),
   free as (
     select id, row_number() over (order by id) n
       from (select id from bucket where scope = 'free' order by id limit (select count(*) from wanted)) f),
@@ -28,8 +29,9 @@ begin
 
   insert into queue (id, cursor_lane)
   select b.id, -1
-    from bucket b
-   where b.scope = 'queue' and b.name = any(names) and not exists (select from queue q where q.id = b.id);
+    from (select distinct name from unnest(scopes, names) u(scope, name) where scope = 'queue') u
+   cross join lateral (select id from bucket where scope = 'queue' and name = u.name offset 0) b
+   where not exists (select from queue q where q.id = b.id offset 0);
 end $$;
 
 -- The ids of what these keys of lanes name, in their order; nulls for what is not there.
@@ -53,8 +55,9 @@ $$;
 -- This and all functions of the hot paths are planned `by_index`: 99_plans.sql says what that is. Where a vacuum has just
 -- found such a table empty, a plan would rather read all of an index, in its order, than look up key by key. So joins by
 -- key are written `= any(array[key])`, which serves as the condition of an index and as nothing else, and subqueries with
--- `offset 0` stay lookups per row, by all columns of a key. A table that grows before it is analyzed for the first time
--- needs that, too: thousands of hosts may come in the first minute.
+-- `offset 0` stay lookups per row, by all columns of a key. (Where a plan expects one row, such an array may still become
+-- a filter of all of an index: a subquery with `offset 0` never does.) A table that grows before it is analyzed for the
+-- first time needs that, too: thousands of hosts may come in the first minute.
 create function lane_ids(
   ranks smallint[], queues text[], kinds text[], hosts text[], storages text[], source_storages text[]
 ) returns int[]
@@ -128,7 +131,7 @@ declare
 begin
   if lanes is not null then
     update lane set ready = true
-     where id in (select id from lane where id = any(lanes) and not ready order by id for no key update);
+     where id = any(array(select id from lane where id = any(lanes) and not ready order by id for no key update));
     perform set_config('reelhaul.lanes', '', true);
   end if;
 end $$;

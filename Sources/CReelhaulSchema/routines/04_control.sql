@@ -67,15 +67,15 @@ $$;
 create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
-  with gone as (delete from checkpoint where task_id = any(tasks) returning *)
+  with gone as (delete from checkpoint where task_id = any(tasks))
   insert into cleanup (task_id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage,
                        payload, files)
   select t.id, t.spec ->> 'kind', coalesce(nullif(p.destination, ''), p.source),
          case when p.destination <> '' and p.source <> p.destination then p.source else '' end,
          t.spec, g.version, g.generation, g.bytes_done, g.bytes_total, g.stage, g.payload, also_files
     from unnest(tasks) u(id)
-    join task t on t.id = any(array[u.id])
-    left join gone g on g.task_id = t.id
+   cross join lateral (select id, spec from task where id = u.id offset 0) t
+    left join lateral (select * from checkpoint where task_id = u.id offset 0) g on true
    cross join lateral (
      select storage_name(t.spec ->> 'destination') destination, storage_name(t.spec ->> 'source') source) p
    where also_files or g.task_id is not null;

@@ -354,6 +354,12 @@ begin
       left join checkpoint c on c.task_id = any(array[u.id]);
 end $$;
 
+-- Whether the task has had a checkpoint, even if that is dropped.
+create function had_checkpoint(task uuid) returns boolean
+language sql stable set plan_cache_mode = force_generic_plan as $$
+  select t.generation is not null from task t where t.id = task
+$$;
+
 -- The lanes that a claim may look at: those that are on, of these kinds and storages, that have room.
 create function lanes_with_room(kinds int[], storages int[]) returns setof lane language sql stable as $$
   select l.* from lane l

@@ -141,7 +141,8 @@ create function succeed(
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   boot     uuid := (select w.boot from worker w where w.id = its_worker);
-  recorded bool := exists (select from unnest(tasks) u(id) join checkpoint c on c.task_id = any(array[u.id]));
+  recorded bool := exists (
+    select from unnest(tasks) u(id) where exists (select from checkpoint c where c.task_id = u.id offset 0));
 begin
   with changed as (
     update task t

@@ -4,11 +4,13 @@
 create view unused_lane as
   select l.id from lane l
    where not l.ready
-     and not exists (select from ready r where r.lane_id = l.id)
-     and not exists (select from task t where t.lane_id = l.id and t.halted is not null)
+     and not exists (select from ready r where r.lane_id = l.id offset 0)
+     and not exists (
+           select from task t where t.lane_id = l.id and t.halted = any('{blocked,paused,canceled,failed}') offset 0)
   except
   select t.lane_id
-    from (select task_id from run union all select task_id from delayed) p join task t on t.id = p.task_id;
+    from (select task_id from run union all select task_id from delayed) p
+   cross join lateral (select lane_id from task where id = p.task_id offset 0) t;
 
 create function tidy_key() returns bigint language sql stable as $$
   select hashtextextended('reelhaul.tidy.' || current_schema(), 0)
@@ -16,7 +18,7 @@ $$;
 
 -- Switches up to 10,000 empty lanes off. A claim does not look at the lanes of what no worker has or what has no place, and
 -- so does not switch them off when their tasks were withdrawn. Claims do not wait for it.
-create function rest_lanes() returns void language plpgsql as $$
+create function rest_lanes() returns void language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   dry int[];
 begin
@@ -26,20 +28,21 @@ begin
   -- A database that was restored from another cluster may have had higher transaction ids: what is new would be below
   -- the heads of its lanes.
   update lane set head = 0, ready = true
-   where id in (select id from lane where head > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
-                 order by id for no key update skip locked);
+   where id = any(array(
+     select id from lane where head > pg_snapshot_xmax(pg_current_snapshot())::text::bigint << 20
+      order by id for no key update skip locked));
   -- Locks first (a transaction that puts a task into a lane holds KEY SHARE), then looks again with a new snapshot.
   select array_agg(id) into dry
     from (select id from lane l
-           where ready and not exists (select from ready r where r.lane_id = l.id) limit 10000
+           where ready and not exists (select from ready r where r.lane_id = l.id offset 0) limit 10000
              for update skip locked) locked;
   update lane l set ready = false
-   where id = any(dry) and not exists (select from ready r where r.lane_id = l.id);
+   where id = any(dry) and not exists (select from ready r where r.lane_id = l.id offset 0);
 end $$;
 
 -- Deletes up to 10,000 unused lanes, and returns whether there may be more. Claims do not wait for it. A submit waits only
 -- if it uses such a lane again, because looking at a million delayed tasks takes seconds.
-create function tidy_lanes() returns boolean language plpgsql as $$
+create function tidy_lanes() returns boolean language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   unused  int[];
   is_full boolean;
@@ -64,7 +67,7 @@ end $$;
 -- Frees up to 10,000 buckets that have no lane and no settings, and returns whether there may be more. New names never
 -- stop coming, and every claim looks at every queue. The queue that was served last stays, because it holds the virtual
 -- time. Claims do not wait for it.
-create function tidy_buckets() returns boolean language plpgsql as $$
+create function tidy_buckets() returns boolean language plpgsql set plan_cache_mode = force_generic_plan as $$
 declare
   freed   int[];
   is_full boolean;
@@ -78,23 +81,26 @@ begin
   exception when lock_not_available then
     return false;
   end;
-  select array_agg(id), count(*) = 10000 into freed, is_full
-    from (select id from bucket b
-           where scope in ('host', 'queue', 'kind', 'storage') and name <> '' and used = 0 and run_limit = unlimited()
-             and declared_limit is null and counts_as is null
-             and not exists (select from bucket f where f.counts_as = b.id)
-             and not exists (
-                   select from lane l
-                    cross join lateral unnest(array[l.queue_id, l.kind_id, l.host_id, l.storage_id, l.source_storage_id])
-                                       u(id)
-                    where u.id = b.id)
-             and (scope <> 'queue' or exists (
-                   select from queue q
-                    where q.id = b.id and q.weight = 1 and q.start < (select max(start) from queue)))
-             limit 10000 for update skip locked) unused;
+  -- What lanes and other names use is taken away as a set: nothing of it is looked up for each bucket.
+  freed := array(
+    select id from (
+      select id from bucket b
+       where scope in ('host', 'queue', 'kind', 'storage') and name <> '' and used = 0 and run_limit = unlimited()
+         and declared_limit is null and counts_as is null
+         and (scope <> 'queue' or exists (
+               select from queue q
+                where q.id = b.id and q.weight = 1 and q.start < (select max(start) from queue) offset 0))
+      except
+      select counts_as from bucket where counts_as is not null
+      except
+      select unnest(array[queue_id, kind_id, host_id, storage_id, source_storage_id]) from lane) u limit 10000);
+  is_full := cardinality(freed) = 10000;
+  -- Only learned limits come without the lock.
+  select array_agg(id) into freed
+    from (select id from bucket where id = any(freed) and run_limit = unlimited() for update skip locked) unused;
   -- A claim that has moved a queue's tag holds its row.
   select array_agg(id) into freed
-    from (select id from unnest(freed) u(id) where not exists (select from queue q where q.id = u.id)
+    from (select id from unnest(freed) u(id) where not exists (select from queue q where q.id = u.id offset 0)
            union all
           select id from (select id from queue where id = any(freed) for update skip locked) locked) unused;
   if freed is not null then

@@ -25,6 +25,15 @@ begin
      order by u.ordinal;
 end $$;
 
+-- Of these ranges of ids, the places (from 1 on) of those in which a task is not over.
+create function unfinished(firsts uuid[], lasts uuid[]) returns setof bigint
+language sql stable set plan_cache_mode = force_generic_plan as $$
+  select u.place from unnest(firsts, lasts) with ordinality u(first, last, place)
+   where exists (
+     select from task t
+      where t.id between u.first and u.last and t.state not in ('succeeded', 'canceled', 'failed') offset 0)
+$$;
+
 -- What the tasks need that could run now: each kind with its storages, which are empty where it needs none.
 create function waiting_needs() returns table (kind text, storage text, source_storage text)
 language plpgsql set plan_cache_mode = force_generic_plan set enable_bitmapscan = off as $$

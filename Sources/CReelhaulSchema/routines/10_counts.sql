@@ -103,6 +103,17 @@ create view settled_ever as
           select state, tasks, bytes from count_change where tasks > 0 and state in ('succeeded', 'canceled', 'failed')) n
    group by outcome;
 
+-- The views, for those who may ask at any time.
+create function effective_counts() returns table (state text, queue text, kind text, tasks bigint)
+language sql stable set plan_cache_mode = force_generic_plan as $$
+  select state, queue, kind, tasks from effective_count
+$$;
+
+create function settled_today() returns table (queue text, outcome text, tasks bigint, bytes bigint)
+language sql stable set plan_cache_mode = force_generic_plan as $$
+  select queue, outcome::text, tasks, bytes from settled_by_day where day = (now() at time zone 'utc')::date
+$$;
+
 create function counts_key() returns bigint language sql stable as $$
   select hashtextextended('reelhaul.counts.' || current_schema(), 0)
 $$;

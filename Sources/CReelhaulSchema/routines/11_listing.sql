@@ -115,7 +115,9 @@ begin
       if coalesce(cardinality(lanes), 0) <= 1000 then
         select coalesce(array_agg(h.id), '{}') into halted_ids
           from (select t.id from unnest(lanes) l(id)
-                 cross join lateral (select id from task where lane_id = l.id and halted is not null) t limit worth + 1) h;
+                 cross join lateral (
+                   select id from task where lane_id = l.id and halted = any('{blocked,paused,canceled,failed}') offset 0) t
+                 limit worth + 1) h;
       end if;
     end if;
     if cardinality(halted_ids) <= worth then
@@ -128,7 +130,8 @@ begin
   if walks then
     sources := array['select * from task t where true%1$s'];
   elsif cardinality(chosen) > 0 then
-    sources := sources || 'select t.* from unnest($1) c(id) join task t on t.id = any(array[c.id]) where true%1$s'::text;
+    sources := sources || 'select t.* from unnest($1) c(id)
+                            cross join lateral (select * from task where id = c.id offset 0) t where true%1$s'::text;
   end if;
   if cardinality(sources) = 0 then
     return;

@@ -78,8 +78,8 @@ begin
        select from operation o
          join operation_batch b on b.operation_id = o.id and b.number = counted
         cross join unnest(b.task_ids) u(id)
-         join run r on r.task_id = u.id
-         join intent i on i.worker_id = r.worker_id and i.task_id = u.id
+        cross join lateral (select worker_id from run where task_id = u.id offset 0) r
+        cross join lateral (select from intent where worker_id = r.worker_id and task_id = u.id offset 0) i
         where o.id = its_operation and o.action in ('pause', 'cancel'))
   then
     update operation_batch set is_applied = true

@@ -1,6 +1,6 @@
 -- Describes every violation of "each task is in exactly one place, and counters equal rows". It is one statement, so
--- that it uses one snapshot.
-create function audit() returns setof text language sql set work_mem = '64MB' as $$
+-- that it uses one snapshot. It reads everything, once: a nested loop would read it for each row.
+create function audit() returns setof text language sql set work_mem = '64MB' set enable_nestloop = off as $$
   with places as (
     select coalesce(t.id, w.task_id, d.task_id, r.task_id) id, coalesce(t.state::text, 'missing') state,
            num_nonnulls(w.task_id, d.task_id, r.task_id) n,

@@ -15,7 +15,8 @@ language sql set plan_cache_mode = force_generic_plan as $$
   insert into hook_delivery (task_id, sequence, url, host, type, event, run_at)
   select u.id, u.number, coalesce(q.url, u.url), case when q.url <> u.url then hook_host(q.url) else u.host end, u.type,
          u.event,
-         coalesce((select max(h.run_at) from hook_delivery h where h.task_id = u.id and h.gave_up_at is null), now())
+         coalesce((select max(h.run_at) from hook_delivery h
+                    where h.task_id = any(array[u.id]) and num_nulls(h.gave_up_at) = 1), now())
     from unnest(ids, numbers, urls, hosts, types, events, queues) u(id, number, url, host, type, event, queue)
     left join queue_hook q on q.queue = u.queue
    where u.queue is null or q.url is not null
@@ -46,7 +47,7 @@ create function claim_hooks(
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 begin
-  if not exists (select from hook_delivery where gave_up_at is null and run_at <= now()) then
+  if not exists (select from hook_delivery where case when gave_up_at is null then run_at end <= now()) then
     return;  -- as mostly: every worker asks
   end if;
   return query
@@ -82,10 +83,10 @@ end $$;
 
 -- The next delivery of the task may go.
 create function wake_hooks(id uuid) returns void language sql set plan_cache_mode = force_generic_plan as $$
-  update hook_delivery set run_at = now() where task_id = id and gave_up_at is null and run_at > now()
+  update hook_delivery set run_at = now() where task_id = id and num_nulls(gave_up_at) = 1 and run_at > now()
 $$;
 
-create function finish_hook(id uuid, number int) returns void language plpgsql as $$
+create function finish_hook(id uuid, number int) returns void language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   delete from hook_delivery where task_id = id and sequence = number;
   perform wake_hooks(id);
@@ -100,7 +101,7 @@ declare
 begin
   -- A claimed delivery has an attempt, unless that began anew.
   select attempt into tries
-    from hook_delivery where task_id = id and sequence = number and gave_up_at is null for update;
+    from hook_delivery where task_id = id and sequence = number and num_nulls(gave_up_at) = 1 for update;
   if tries = 0 then
     update hook_delivery set claimed_until = '-infinity' where task_id = id and sequence = number;
   end if;
@@ -116,7 +117,7 @@ begin
      set run_at = now() + make_interval(secs => delay_microseconds / 1e6),
          claimed_until = case when sequence = number then '-infinity' else claimed_until end,
          error = case when sequence = number then reason else error end
-   where task_id = id and sequence >= number and gave_up_at is null;
+   where task_id = id and sequence >= number and num_nulls(gave_up_at) = 1;
 end $$;
 
 -- Returns how many deliveries were given up. After three days, that is not this one alone: a receiver that takes long to
@@ -138,10 +139,11 @@ begin
        where h.host = given.host and h.gave_up_at is null order by h.run_at limit 1000)
     update hook_delivery h set gave_up_at = now(), error = reason
       from (select h.task_id, h.sequence
-              from longest l join hook_delivery h on h.task_id = l.task_id and h.sequence = l.sequence
+              from longest l
+              join hook_delivery h on h.task_id = any(array[l.task_id]) and h.sequence = any(array[l.sequence])
              where h.created_at < now() - case h.url when given.url then interval '3 days' else interval '7 days' end
-               and h.gave_up_at is null and is_over(h.claimed_until, 60) for update of h skip locked) late
-     where h.task_id = late.task_id and h.sequence = late.sequence;
+               and num_nulls(h.gave_up_at) = 1 and is_over(h.claimed_until, 60) for update of h skip locked) late
+     where h.task_id = any(array[late.task_id]) and h.sequence = any(array[late.sequence]);
     get diagnostics others = row_count;
   end if;
   return 1 + others;
@@ -184,7 +186,7 @@ begin
   if former is null then return true; end if;
   with waiting as materialized (
     select h.task_id, h.sequence
-      from hook_delivery h left join task t on t.id = h.task_id
+      from hook_delivery h left join lateral (select id, spec from task where id = h.task_id offset 0) t on true
      where h.host = hook_host(former) and h.gave_up_at is null and h.url = former
        and case when t.id is not null
              then t.spec ->> 'notify' is null and coalesce(t.spec ->> 'queue', 'default') = named
@@ -196,20 +198,20 @@ begin
   -- In the order in which others lock the deliveries of a task.
   locked as materialized (
     select h.task_id, h.sequence
-      from waiting w join hook_delivery h on h.task_id = w.task_id and h.sequence = w.sequence
-     order by h.task_id, h.sequence for update of h)
+      from waiting w join hook_delivery h on h.task_id = any(array[w.task_id]) and h.sequence = any(array[w.sequence])
+     order by w.task_id, w.sequence for update of h)
   select array_agg(task_id), array_agg(sequence), (select count(*) from waiting)
     into ids, numbers, looked_at
     from locked;
   if present is null then
     delete from hook_delivery h using unnest(ids, numbers) u(id, number)
-     where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
+     where h.task_id = any(array[u.id]) and h.sequence = any(array[u.number]) and num_nulls(h.gave_up_at) = 1;
   else
     -- A worker that tries one now keeps it until it knows the result.
     update hook_delivery h
        set url = present, host = hook_host(present), attempt = 0, error = null, created_at = now(), run_at = now()
       from unnest(ids, numbers) u(id, number)
-     where h.task_id = u.id and h.sequence = u.number and h.gave_up_at is null;
+     where h.task_id = any(array[u.id]) and h.sequence = any(array[u.number]) and num_nulls(h.gave_up_at) = 1;
   end if;
   if looked_at = most then return false; end if;
   delete from former_hook where queue = named and url = former;
@@ -222,7 +224,7 @@ language sql set plan_cache_mode = force_generic_plan as $$
   delete from hook_delivery h
    using (select task_id, sequence from hook_delivery where gave_up_at < now() - interval '7 days'
            order by gave_up_at limit 5000 for update skip locked) old
-   where h.task_id = old.task_id and h.sequence = old.sequence
+   where h.task_id = any(array[old.task_id]) and h.sequence = any(array[old.sequence])
 $$;
 
 -- Goes on with a change of a queue's web hook, unless somebody has that in hand now.

@@ -3,12 +3,9 @@ import TaskCore
 
 extension PostgresStore {
   private static let byState = PostgresStatement(
-    "select state, sum(tasks)::bigint tasks from effective_count group by state")
-  private static let all = PostgresStatement("select state, queue, kind, tasks from effective_count")
-  private static let today = PostgresStatement(
-    """
-    select queue, outcome::text outcome, tasks, bytes from settled_by_day where day = (now() at time zone 'utc')::date
-    """)
+    "select state, sum(tasks)::bigint tasks from effective_counts() group by state")
+  private static let all = PostgresStatement("select state, queue, kind, tasks from effective_counts()")
+  private static let today = PostgresStatement("select queue, outcome, tasks, bytes from settled_today()")
 
   package func counts() async throws -> [TaskState: Int] {
     try await call {

@@ -32,8 +32,8 @@ extension PostgresStore {
            sum(tasks) over () >= $1
       from delayed_tasks($1)
     union all
-    select state::text, null, null, null, sum(tasks)::bigint, false
-      from resting_count where state in ('paused', 'blocked') group by state
+    select state, null, null, null, sum(tasks)::bigint, false
+      from effective_counts() where state in ('paused', 'blocked') group by state
     """)
   private static let samples = PostgresStatement("select * from fleet_samples($1, $2, $3)")
 

@@ -45,6 +45,7 @@ package enum Schema {
     -1_928_405_447_968_815_854,
     -4_005_853_722_359_477_278,
     4_927_500_058_526_865_901,
+    -7_251_238_797_979_113_412,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

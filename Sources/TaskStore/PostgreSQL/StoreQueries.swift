@@ -74,9 +74,9 @@ enum StoreQueries {
     """
     select task_id, epoch, attempt, priority, spec,
            checkpoint_version, generation, bytes_done, bytes_total, stage, payload,
-           checkpoint_version is null and (select generation from task where id = c.task_id) is not null begins_anew
+           checkpoint_version is null and had_checkpoint(task_id) begins_anew
       from claimed($1) c
-     where exists (select from run r where r.task_id = c.task_id and r.epoch = c.epoch and r.worker_id = $2)
+     where exists (select from run r where r.task_id = c.task_id and r.epoch = c.epoch and r.worker_id = $2 offset 0)
     """)
 
   static let checkpoint = PostgresStatement(
@@ -112,16 +112,18 @@ enum StoreQueries {
   static let setWeight = PostgresStatement("select set_weight($1, $2)", writes: true)
   static let limits = PostgresStatement(
     """
-    select b.scope, b.name, b.used + former.used used, nullif(b.run_limit, unlimited()) run_limit, q.weight, b.declared_limit,
-           b.learned_limit, former.names former_names
+    with former as materialized (
+      select counts_as, sum(used)::int used, array_agg(name order by name) names
+        from bucket where counts_as is not null group by counts_as)
+    select b.scope, b.name, b.used + coalesce(f.used, 0) used, nullif(b.run_limit, unlimited()) run_limit, q.weight,
+           b.declared_limit, b.learned_limit, coalesce(f.names, '{}') former_names
       from bucket b
-     cross join lateral (
-       select coalesce(sum(f.used), 0)::int used, coalesce(array_agg(f.name order by f.name), '{}') names
-         from bucket f where f.counts_as = b.id) former
-      left join queue q on q.id = b.id
+      left join former f on f.counts_as = b.id
+      left join lateral (select weight from queue where id = b.id offset 0) q on true
      where b.scope = 'total'
         or b.name <> '' and b.counts_as is null
-           and (b.used + former.used > 0 or b.run_limit < unlimited() or b.declared_limit is not null or q.weight <> 1)
+           and (b.used + coalesce(f.used, 0) > 0 or b.run_limit < unlimited() or b.declared_limit is not null
+                or q.weight <> 1)
     """)
 
   // MARK: Relay
@@ -191,12 +193,7 @@ enum StoreQueries {
   static let states = PostgresStatement("select id, state from task_documents($1)")
   static let removed = PostgresStatement("select id, succeeded from removed_task where id = any($1)")
   /// $1, $2: ranges of ids. The places of those in which a task is not over.
-  static let unfinished = PostgresStatement(
-    """
-    select u.place from unnest($1, $2) with ordinality u(first, last, place)
-     where exists (select from task t where t.id between u.first and u.last
-                                        and t.state not in ('succeeded', 'canceled', 'failed'))
-    """)
+  static let unfinished = PostgresStatement("select place from unfinished($1, $2) place")
   /// $1: whole bytes that the id ends with; $2: all its last digits; $3: the most rows. Without an index of its own,
   /// which every submit would pay for: comparing bytes first, a million ids take 0.1 to 0.2 s.
   static let idsEnding = PostgresStatement(
