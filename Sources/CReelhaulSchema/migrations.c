@@ -80,8 +80,13 @@ static const char applied_batches[] = {
 static const char former_hook_key[] = {
 #embed "migrations/0021_former_hook_key.sql"
 };
+
 static const char hooks_due[] = {
 #embed "migrations/0022_hooks_due.sql"
+};
+
+static const char open_hooks[] = {
+#embed "migrations/0023_open_hooks.sql"
 };
 
 static const rh_migration migrations[] = {
@@ -107,6 +112,7 @@ static const rh_migration migrations[] = {
     {20, "applied_batches", applied_batches, sizeof applied_batches},
     {21, "former_hook_key", former_hook_key, sizeof former_hook_key},
     {22, "hooks_due", hooks_due, sizeof hooks_due},
+    {23, "open_hooks", open_hooks, sizeof open_hooks},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -195,6 +195,11 @@ import Testing
       try await insert(500)
       let buffers = try await pool.buffers("select * from claim_hooks((select id from worker), 12, 4, '{}')")
       #expect(buffers < 30_000, "\(buffers)")
+      // Of none that is due, none is read: every worker asks.
+      _ = try await pool.query("update hook_delivery set run_at = now() + interval '1 h'")
+      _ = try await pool.query("vacuum hook_delivery")
+      let idle = try await pool.buffers("select * from claim_hooks((select id from worker), 12, 4, '{}')")
+      #expect(idle < 50, "\(idle)")
     }
   }
 

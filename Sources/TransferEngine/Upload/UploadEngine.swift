@@ -21,7 +21,9 @@ package struct UploadEngine: Sendable {
       let (root, open) = try source(of: spec, parameters)
       let secrets = await secrets(of: spec, parameters, root: root)
       let target = try await target(of: spec, parameters, root: root, ledger: ledger)
-      let run = UploadRun(spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: open) {
+      let run = UploadRun(
+        spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: { try await open(target) }
+      ) {
         await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets
       }
       return try await root.loop.run { await run.run() }
@@ -49,21 +51,21 @@ package struct UploadEngine: Sendable {
     }
   }
 
-  /// The root on whose loop the upload runs, and what opens the source as it is now.
+  /// The root on whose loop the upload runs, and what opens the source as it is now, for a target. The bytes of a copy are
+  /// held in the name of the target's server, which keeps them as long as it does not take them.
   private func source(
     of spec: TaskSpec, _ parameters: UploadParameters
-  ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable () async throws -> any OpenedSource) {
+  ) throws(TaskFailure) -> (root: StorageRoot, open: @Sendable (any UploadTarget) async throws -> any OpenedSource) {
     let place: ResourceURL
     do throws(InvalidURL) {
       place = try ResourceURL(spec.source)
     } catch {
       throw TaskFailure(code: .sourceInvalid, message: "the source: \(error)", class: .fail)
     }
-    let holder = { @Sendable in HeldBytes.relays(to: await self.holder(of: spec, parameters)) }
     switch place {
     case .storage(let url):
       guard let root = roots[url.root] else { throw StorageError.unknownRoot(url.root).failure }
-      return (root, { try await StorageSource.open(url, in: root) })
+      return (root, { _ in try await StorageSource.open(url, in: root) })
     case .web(let web):
       let root = roots.remote
       guard let url = CurlURL(web.text) else {
@@ -71,13 +73,14 @@ package struct UploadEngine: Sendable {
       }
       return (
         root,
-        {
+        { target in
           var secret = try await root.applicableSecret(of: spec.credential, for: url)
           // It is for the destination then, or the target refuses it.
           if secret == nil, parameters.toCredential == nil { secret = [] }
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
-          return try await RemoteSource.open(url, fields: fields, lane: root.lane(), holder: holder())
+          return try await RemoteSource.open(
+            url, fields: fields, lane: root.lane(), holder: HeldBytes.relays(to: await target.server))
         }
       )
     case .s3(let object):
@@ -85,27 +88,14 @@ package struct UploadEngine: Sendable {
       let client = S3Client(bucket: object.bucket, root: root, credential: spec.credential)
       return (
         root,
-        {
+        { target in
           let s3 = try await S3Object(object, client: client)
           return try await RemoteSource.open(
-            s3.url, s3: s3, fields: spec.headers, lane: root.lane(), holder: holder())
+            s3.url, s3: s3, fields: spec.headers, lane: root.lane(), holder: HeldBytes.relays(to: await target.server))
         }
       )
     case .tus:
       throw TaskFailure(code: .sourceInvalid, message: "a tus server gives no files", class: .fail)
-    }
-  }
-
-  /// In whose name the bytes of a copy are held: the destination's server keeps them as long as it does not take them.
-  private func holder(of spec: TaskSpec, _ parameters: UploadParameters) async -> String {
-    let destination = spec.destination ?? ""
-    switch try? ResourceURL(destination) {
-    case .web(let web): return CurlURL(web.text)?.server ?? destination
-    case .tus(let tus): return CurlURL(tus.endpoint.text)?.server ?? destination
-    case .s3(let s3):
-      let credential = parameters.toCredential ?? spec.credential
-      return await S3Client(bucket: s3.bucket, root: roots.remote, credential: credential).server()
-    default: return destination
     }
   }
 

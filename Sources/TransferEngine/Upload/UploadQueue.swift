@@ -20,6 +20,8 @@ final class UploadQueue: @unchecked Sendable {
   private let parallel: Int
   /// The bytes per second that the upload may send now; nil for any number.
   private let rate: () -> Int64?
+  /// How many connections to the server are its own.
+  private let share: () -> Int
   private var done: Int64
   /// Failed requests since the last that was a success.
   private var failures = 0
@@ -39,7 +41,8 @@ final class UploadQueue: @unchecked Sendable {
 
   init(
     _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,
-    parallel: Int, receipts: [Int: UploadReceipt], partial: [Int: Int64], rate: @escaping () -> Int64? = { nil },
+    receipts: [Int: UploadReceipt], partial: [Int: Int64], rate: @escaping () -> Int64? = { nil },
+    share: @escaping () -> Int = { .max },
     counted: @escaping @Sendable (TransferMetrics.PartResult) -> Void = { _ in }
   ) {
     self.order = order
@@ -48,11 +51,12 @@ final class UploadQueue: @unchecked Sendable {
     self.ledger = ledger
     self.loop = loop
     self.counted = counted
-    self.parallel = max(1, parallel)
+    parallel = max(1, order.plan.parallel)
     self.rate = rate
+    self.share = share
     self.receipts = receipts
     self.partial = partial
-    window = min(self.parallel, Self.firstWindow)
+    window = min(parallel, Self.firstWindow)
     // From the end, because the next is taken from there.
     missing = (0..<order.plan.segments(of: order.size)).filter { receipts[$0] == nil }.reversed()
     done = receipts.keys.reduce(0) { $0 + Int64(order.plan.range(of: $1, size: order.size).count) }
@@ -80,7 +84,7 @@ final class UploadQueue: @unchecked Sendable {
     try await withThrowingTaskGroup(of: (Int, BootInstant, Result<UploadReceipt, any Error>).self) { group in
       var running = 0
       while running > 0 || !missing.isEmpty {
-        while running < min(window, affordable), let number = missing.popLast() {
+        while running < min(window, affordable, share()), let number = missing.popLast() {
           running += 1
           let begun = max(notBefore, .now)
           group.addTask { [self] in (number, begun, await send(number, at: begun)) }

@@ -165,12 +165,16 @@ final class UploadRun: @unchecked Sendable {
     if isMissing { order.mayBeThere = false }
     // No byte of a copy that the store makes by itself passes the limits.
     let isLimited = !target.copiesByStore(order)
+    let server = await target.server
+    let place = lane.hosts.enter(server)
+    defer { lane.hosts.leave(server, place) }
     let queue = UploadQueue(
       order, session: session, target: target, ledger: ledger, loop: lane.loop,
-      parallel: order.plan.parallel, receipts: receipts, partial: partial,
+      receipts: receipts, partial: partial,
       rate: { [spec, throttle] in
         isLimited ? [spec.rate, throttle.commonShare].compactMap(\.self).min() : nil
       },
+      share: { [lane] in lane.hosts.share(of: server, for: place) },
       counted: { [lane, scheme] in lane.metrics.parts.add(1, scheme.rawValue, $0.rawValue) })
     if state?.done != queue.confirmed || isMissing && state?.isPublishing == true {
       keep(queue.confirmed)

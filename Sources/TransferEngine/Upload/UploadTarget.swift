@@ -18,6 +18,9 @@ package protocol UploadTarget: Sendable {
   /// The destination for people and outputs, without secrets.
   var location: String { get }
 
+  /// The server (host:port) that takes the file, whose connections all transfers share.
+  var server: String { get async }
+
   /// How a file of `size` bytes is cut. It is asked once for each generation, and the answer is recorded.
   func plan(size: Int64) async throws -> UploadPlan
 

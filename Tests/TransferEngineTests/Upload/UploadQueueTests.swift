@@ -29,6 +29,7 @@ import Testing
     }
 
     let location = "test://place"
+    let server = "place:80"
     func plan(size: Int64) async throws -> UploadPlan { UploadPlan(segmentSize: 1, parallel: 16) }
     func look(_ upload: UploadOrder) async throws -> UploadedObject? { nil }
     func proves(_ there: inout UploadedObject, _ upload: UploadOrder) async throws -> Bool { false }
@@ -69,7 +70,8 @@ import Testing
 
   /// Sends 200 segments.
   private func run(
-    rate: Int64? = nil, retryAfter: Int? = nil, _ fails: @escaping @Sendable (_ call: Int) -> Bool
+    rate: Int64? = nil, share: @escaping @Sendable (_ calls: Int) -> Int = { _ in .max }, retryAfter: Int? = nil,
+    _ fails: @escaping @Sendable (_ call: Int) -> Bool
   ) async throws -> Target.State {
     let loop = EventLoop(name: "upload-queue-test")
     defer { loop.shutdown() }
@@ -84,8 +86,8 @@ import Testing
         body: UploadBodies(source: Source(), throttle: throttle, loop: loop) { true }, record: { _ in },
         publishing: { _ in })
       let queue = UploadQueue(
-        order, session: [], target: target, ledger: ledger, loop: loop, parallel: 16, receipts: [:], partial: [:],
-        rate: { rate })
+        order, session: [], target: target, ledger: ledger, loop: loop, receipts: [:], partial: [:], rate: { rate },
+        share: { share(target.state.withLock { $0.widths.count }) })
       return try await queue.run {}.count
     }.value
     #expect(count == 200)
@@ -102,6 +104,11 @@ import Testing
   func limited(rate: Int64, most: Int) async throws {
     let state = try await run(rate: rate) { _ in false }
     #expect(state.widths.max() == most && state.sent.count == 200)
+  }
+
+  @Test("no more is sent at once than the server's connections that are the upload's own") func shared() async throws {
+    let state = try await run(share: { $0 < 100 ? 3 : 8 }) { _ in false }
+    #expect(state.widths.prefix(100).max() == 3 && state.widths.max() == 8 && state.sent.count == 200)
   }
 
   @Test("a burst of failures halves what is sent at once, once, and it recovers") func burst() async throws {

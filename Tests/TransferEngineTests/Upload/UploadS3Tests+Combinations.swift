@@ -1,3 +1,4 @@
+import ReelhaulCurl
 import ReelhaulMessages
 import ReelhaulSystem
 import TaskCore
@@ -20,6 +21,22 @@ extension UploadS3Tests {
       let outcome = await harness.run(Self.spec { $0.ifExists = .skip })
       #expect(outcome.failure == nil && outcome.object?.size == 3, "\(outcome)")
       Self.expectThere(harness, [1, 2, 3])
+    }
+  }
+
+  @Test("parts stand in no line for connections: a small file need not wait behind them") func leavesRoom() async throws {
+    try await UploadHarness.run(hostConnections: 2) { harness in
+      try harness.put(Self.bytes())
+      let gate = OriginGate()
+      harness.store.script { $0.operation == .uploadPart ? [.holdAnswer(gate)] : [] }
+      async let large = harness.run(Self.spec { $0.connections = 16 })
+      await gate.reached()
+      try await Task.sleep(for: .milliseconds(500))
+      let server = try #require(CurlURL(harness.store.account.endpoint)?.server)
+      let line = harness.roots.hosts.waiting(for: server)
+      gate.open()
+      #expect(await large.failure == nil)
+      #expect(harness.store.exchanges(.uploadPart).count > 2 && line == 0)
     }
   }
 

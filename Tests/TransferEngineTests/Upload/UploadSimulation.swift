@@ -291,6 +291,7 @@ private struct SmallSegments: UploadTarget {
   let cut: UploadPlan?
 
   var location: String { target.location }
+  var server: String { get async { await target.server } }
   func plan(size: Int64) async throws -> UploadPlan {
     if let cut { cut } else { try await target.plan(size: size) }
   }

@@ -33,6 +33,8 @@ struct PutTarget: UploadTarget {
 
   var location: String { URLRedaction.redact(url.text) }
 
+  var server: String { url.server }
+
   func plan(size: Int64) async throws -> UploadPlan {
     UploadPlan(
       segmentSize: max(1, size), parallel: 1, publishesAtOnce: true, isSentOnce: method == .post)

@@ -38,6 +38,8 @@ struct S3Target: UploadTarget {
 
   var location: String { client.place(key) }
 
+  var server: String { get async { await client.server() } }
+
   func plan(size: Int64) async throws -> UploadPlan {
     let largest = Self.mostParts * UploadParameters.partSizes.upperBound
     guard size <= largest else { throw TaskFailure.tooLarge(size, for: location, most: largest) }

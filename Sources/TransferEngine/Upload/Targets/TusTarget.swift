@@ -29,6 +29,8 @@ struct TusTarget: UploadTarget {
 
   var location: String { URLRedaction.redact(endpoint.text) }
 
+  var server: String { endpoint.server }
+
   func plan(size: Int64) async throws -> UploadPlan {
     let server = try await capabilities()
     if let largest = server.largest, size > largest { throw TaskFailure.tooLarge(size, for: location, most: largest) }
