@@ -22,7 +22,7 @@ final class BenchOrigin: Sendable {
   ) async throws -> BenchOrigin {
     let directory = try TemporaryDirectory(prefix: "reelhaul-origin")
     chmod(directory.path, 0o755)
-    var random = Xorshift(state: 0x9E37_79B9_7F4A_7C15)
+    var random = SplitMix64(seed: 1)
     var block = [UInt64](repeating: 0, count: 1 << 17)
     for index in block.indices { block[index] = random.next() }
     for (name, size) in files {
@@ -44,7 +44,7 @@ final class BenchOrigin: Sendable {
   }
 
   private static func write(
-    _ size: Int, to path: String, _ block: inout [UInt64], _ random: inout Xorshift
+    _ size: Int, to path: String, _ block: inout [UInt64], _ random: inout SplitMix64
   ) throws {
     let file = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
     for offset in stride(from: 0, to: size, by: block.count * 8) {
@@ -62,15 +62,4 @@ final class BenchOrigin: Sendable {
   var certificate: String { "\(files.path)/certificate.pem" }
 
   func stop() async { await nginx.close() }
-}
-
-private struct Xorshift {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state ^= state << 13
-    state ^= state >> 7
-    state ^= state << 17
-    return state
-  }
 }

@@ -89,6 +89,14 @@ static const char open_hooks[] = {
 #embed "migrations/0023_open_hooks.sql"
 };
 
+static const char cleanup_of_sent[] = {
+#embed "migrations/0024_cleanup_of_sent.sql"
+};
+
+static const char hook_queue[] = {
+#embed "migrations/0025_hook_queue.sql"
+};
+
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
     {2, "envelope", envelope, sizeof envelope},
@@ -113,6 +121,8 @@ static const rh_migration migrations[] = {
     {21, "former_hook_key", former_hook_key, sizeof former_hook_key},
     {22, "hooks_due", hooks_due, sizeof hooks_due},
     {23, "open_hooks", open_hooks, sizeof open_hooks},
+    {24, "cleanup_of_sent", cleanup_of_sent, sizeof cleanup_of_sent},
+    {25, "hook_queue", hook_queue, sizeof hook_queue},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

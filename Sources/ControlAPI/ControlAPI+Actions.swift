@@ -32,7 +32,7 @@ extension ControlAPI {
   private func act(_ call: Route.Call) async throws -> HTTPResponse {
     let waiting = Waiting(call.query)
     let action = try Self.action(call)
-    let task = try Self.taskID(of: call)
+    let task = try call.id
     let key = try IdempotencyKeys.key(of: call.request)
     // Another action, or one with another body, is another command.
     let id = key.map { key in

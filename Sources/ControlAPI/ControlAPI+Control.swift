@@ -47,8 +47,7 @@ extension ControlAPI {
         .may("remark", .text("If the worker's version is so old that it may not know the request: what to do.")),
       ])
     ) { api, call in
-      let text = call.path["id"] ?? ""
-      guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no worker id") }
+      let id = try call.id
       try call.readBody([]) { reader, _ throws(DecodingFailure) in try reader.skip() }
       guard try await api.store.drain(id) else { throw HTTPError(404, "there is no live worker \(id)") }
       let mayNotDrain = try await api.store.workers().first { $0.id == id }?.mayNotDrain ?? false

@@ -18,11 +18,11 @@ extension ControlAPI {
       query: EventFilter.fields + [
         Route.Field(
           name: "progress", help: "Whether samples of the progress of running tasks come too.",
-          values: ["true", "false"]),
+          schema: .text(values: ["true", "false"])),
         Route.Field(
           name: "from",
           help: "`start` begins with the submission of the one task that is named in `task`, if Kafka still has it.",
-          values: ["start", "now"]),
+          schema: .text(values: ["start", "now"])),
         Route.Field(name: "lastEventId", help: "As the header Last-Event-ID, which a page cannot set."),
       ], headers: [Route.Field(name: "Last-Event-ID", help: "The `id` of the last event that was seen.")],
       answers: [200], medium: "text/event-stream"

@@ -15,7 +15,7 @@ extension ControlAPI {
       needs: .read, isPerQueue: true, segments: ["id": .id], answers: [200, 404],
       gives: .object([.must("history", .list(.historyEntry))])
     ) { api, call in
-      let task = try await api.shownTask(taskID(of: call), for: call.principal).task
+      let task = try await api.shownTask(call.id, for: call.principal).task
       let history = TaskHistory(of: task, try await api.store.history(of: task.spec.id))
       return HTTPResponse(type: json, JSONWriter.write { history.write(to: &$0) })
     }

@@ -16,7 +16,8 @@ extension ControlAPI {
       needs: .read, isPerQueue: true,
       query: [
         Route.Field(
-          name: "by", help: "What to count by; without it by all three.", values: CountKey.allCases.map(\.rawValue))
+          name: "by", help: "What to count by; without it by all three.",
+          schema: .text(values: CountKey.allCases.map(\.rawValue)))
       ], gives: .object([.must("counts", .list(.taskCount))])
     ) { api, call in
       let key = call.query["by"].flatMap(CountKey.init)
@@ -33,7 +34,7 @@ extension ControlAPI {
         TaskListQuery.queues,
         Route.Field(
           name: "by", help: "What a group has in common: the error and the host (as without it), or the error alone.",
-          values: FailureReport.Key.allCases.map(\.rawValue)),
+          schema: .text(values: FailureReport.Key.allCases.map(\.rawValue))),
       ],
       gives: .object([.must("failures", .list(.failure))])
     ) { api, call in
@@ -157,8 +158,8 @@ extension ControlAPI {
 
   private func samples(_ query: [String: String]) async throws -> [UInt8] {
     let now = Timestamp(microseconds: Clocks.realtimeMicroseconds())
-    let end = try TaskListQuery.time(query, "to") ?? now
-    let start = try TaskListQuery.time(query, "from") ?? Timestamp(microseconds: end.microseconds - 3_600_000_000)
+    let end = TaskListQuery.time(query, "to") ?? now
+    let start = TaskListQuery.time(query, "from") ?? Timestamp(microseconds: end.microseconds - 3_600_000_000)
     let seconds = (end.microseconds - start.microseconds) / 1_000_000
     guard seconds > 0 else { throw HTTPError(422, "\"from\" must be before \"to\"") }
     let step: Int

@@ -31,7 +31,7 @@ extension ControlAPI {
       json.object { json in
         json.name("tasks")
         json.array { json in
-          for report in reports { TaskReport.write(report, only: query.members, to: &json) }
+          for report in reports { report.write(only: query.members, to: &json) }
         }
         json.member("hasMore", page.next != nil)
         json.member("next", orNull: page.next?.description)

@@ -10,16 +10,10 @@ extension ControlAPI {
         with its sequence: `If-Match` of an action compares that.
         """, needs: .read, isPerQueue: true, segments: ["id": .id], answers: [200, 404], gives: .shownTask
     ) { api, call in
-      let shown = try await api.shownTask(taskID(of: call), for: call.principal)
+      let shown = try await api.shownTask(call.id, for: call.principal)
       return HTTPResponse(headers: ["ETag": shown.tag], type: json, shown.json)
     }
   ]
-
-  static func taskID(of call: Route.Call) throws(HTTPError) -> UniqueID {
-    let text = call.path["id"] ?? ""
-    guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no task id") }
-    return id
-  }
 
   /// Throws ``HTTPError`` if there is no such task for this principal.
   func shownTask(_ id: UniqueID, for principal: Principal) async throws -> ShownTask {

@@ -7,7 +7,7 @@ extension ControlAPI {
   /// How long the store may take before the stream says that there is trouble.
   private static let patience = Duration.seconds(5)
 
-  static let eventRoute = Route(
+  static let streamRoute = Route(
     method: "GET", path: "/v1/stream",
     summary: """
       Server-sent events: `overview` as /v1/overview and `tasks` as /v1/tasks with the same filters, and \

@@ -106,9 +106,11 @@ extension ControlAPI {
       if case .submit(let spec) = command { [spec.id] + spec.after } else { [command.taskID] }
     }
     let known = try await reached(Array(Set(named)), by: principal)
+    // By earlier commands of this request.
+    var submitted: Set<UniqueID> = []
     return commands.map { command in
       guard case .submit(let spec) = command else {
-        guard known[command.taskID] ?? false else {
+        guard known[command.taskID] ?? submitted.contains(command.taskID) else {
           return HTTPError(404, "there is no task \(command.taskID)")
         }
         return nil
@@ -117,8 +119,11 @@ extension ControlAPI {
         return HTTPError(403, "this token is for other queues than \"\(spec.queue)\"")
       }
       if known[spec.id] == false { return HTTPError(409, "the id \(spec.id) is taken") }
-      let hidden = spec.after.first { known[$0] == false }
-      return hidden.map { HTTPError(409, "there is no task \($0) that this one can come after") }
+      if let hidden = spec.after.first(where: { known[$0] == false }) {
+        return HTTPError(409, "there is no task \(hidden) that this one can come after")
+      }
+      submitted.insert(spec.id)
+      return nil
     }
   }
 

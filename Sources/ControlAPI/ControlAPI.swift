@@ -37,8 +37,12 @@ package struct ControlAPI: HTTPHandler {
   /// Those that the log tells, by status.
   private let toldRefusals = Lock(RateLimit<Int>(every: .seconds(1), burst: 10))
 
+  static let json = "application/json"
+
+  static let taskRoutes = listRoutes + submitRoutes + showRoutes + actionRoutes
+
   static let routes =
-    probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [eventRoute, robotsRoute] + eventRoutes + sessionRoutes
+    probeRoutes + taskRoutes + fleetRoutes + inspectionRoutes + [streamRoute, robotsRoute] + eventRoutes + sessionRoutes
     + descriptionRoutes + dashboardRoutes + controlRoutes + historyRoutes + operationRoutes + deadLetterRoutes
     + hookRoutes
 

@@ -13,7 +13,7 @@ import TaskStore
 ///       gives: .object([.must("failures", .list(failure))])
 ///     ) { api, call in … }
 ///
-/// - `needs` is the scope of the token that may call it. A route that names none can be called with `admin` only.
+/// - `needs` is the scope of the token that may call it.
 /// - `isPerQueue: true` says that the route itself heeds `call.principal.queues`: it shows nothing of other queues, and
 ///   answers 404 for their tasks. Without it, a token that is limited to queues gets 403.
 /// - `call.principal.actor` is who a command comes from.
@@ -25,18 +25,13 @@ struct Route: Sendable {
   struct Field: Sendable {
     var name: String
     var help: String
-    /// The allowed values; empty for any text.
-    var values: [String] = []
-    /// What a value must be, if it is more than one of `values`.
-    var schema: JSONSchema?
-
+    /// The schema of one value.
+    var schema: JSONSchema = .text()
     /// Whether several values may be given, separated by commas.
     var isList = false
 
-    /// The schema of one value.
-    var form: JSONSchema { schema ?? .text(values: values) }
     /// The schema of the field.
-    var whole: JSONSchema { isList ? .list(form, least: 1, most: 100) : form }
+    var whole: JSONSchema { isList ? .list(schema, least: 1, most: 100) : schema }
   }
 
   /// A request that fits a route, of a principal who may send it.
@@ -49,6 +44,14 @@ struct Route: Sendable {
     var principal = Principal.everybody
     /// The span of the request, if it is in a trace.
     var trace: TraceContext?
+
+    /// The segment `{id}`, which its schema has checked.
+    var id: UniqueID {
+      get throws(HTTPError) {
+        guard let id = path["id"].flatMap({ UniqueID($0) }) else { throw HTTPError(400, "the path has no id") }
+        return id
+      }
+    }
   }
 
   /// The segments of a path.
@@ -63,8 +66,6 @@ struct Route: Sendable {
   let path: String
   let summary: String
   let need: Need
-  /// Whether it names its need.
-  let namesNeed: Bool
   let isPerQueue: Bool
   /// The schemas of the segments in braces; any text otherwise.
   let segments: [String: JSONSchema]
@@ -91,7 +92,7 @@ struct Route: Sendable {
   let run: @Sendable (ControlAPI, Call) async throws -> HTTPResponse
 
   init(
-    method: String, path: String, summary: String, needs: Need? = nil, isPerQueue: Bool = false,
+    method: String, path: String, summary: String, needs: Need, isPerQueue: Bool = false,
     segments: [String: JSONSchema] = [:], query: [Field] = [], headers: [Field] = [], hasAnyQuery: Bool = false,
     accepts: [String] = [],
     takes: JSONSchema? = nil, example: String? = nil, answers: [Int] = [200], gives: JSONSchema? = nil,
@@ -101,8 +102,7 @@ struct Route: Sendable {
     self.method = method
     self.path = path
     self.summary = summary
-    need = needs ?? .admin
-    namesNeed = needs != nil
+    need = needs
     self.isPerQueue = isPerQueue
     self.segments = segments
     self.query = query

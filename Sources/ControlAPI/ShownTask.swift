@@ -19,7 +19,7 @@ struct ShownTask: Sendable {
       let id = task.spec.id
       let report = TaskReport(
         task: task, waits: reasons[id], recorded: checkpoints[id].flatMap { RecordedWork($0, of: task.spec.kind) })
-      let json = JSONWriter.write(capacity: 2048) { TaskReport.write(report, advice: FailureAdvice.of(task), to: &$0) }
+      let json = JSONWriter.write(capacity: 2048) { report.write(advice: FailureAdvice.of(task), to: &$0) }
       return ShownTask(task: task, json: json, tag: EntityTag.of(json, sequence: task.sequence))
     }
   }

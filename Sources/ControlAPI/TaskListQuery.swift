@@ -19,7 +19,7 @@ struct TaskListQuery: Hashable {
   static let filterFields = [
     Route.Field(
       name: "state", help: "Only tasks in one of these states, separated by commas.",
-      values: TaskStatus.allCases.map(\.rawValue), isList: true),
+      schema: .text(values: TaskStatus.allCases.map(\.rawValue)), isList: true),
     queues,
     Route.Field(
       name: "kind", help: "Only tasks of one of these kinds, separated by commas.", schema: word, isList: true),
@@ -46,23 +46,20 @@ struct TaskListQuery: Hashable {
     filterFields + [
       Route.Field(
         name: "sort", help: "`-createdAt`: the newest first, as without it; `createdAt`: the oldest first.",
-        values: TaskOrder.allCases.map(\.rawValue)),
+        schema: .text(values: TaskOrder.allCases.map(\.rawValue))),
       Route.Field(
         name: "limit", help: "How many tasks at most: 1 to 1000, or else 100.", schema: .integer("", 1...1000)),
       Route.Field(name: "cursor", help: "The `next` of the page before."),
       Route.Field(
-        name: "fields", help: "Only these members of each task, separated by commas.", values: TaskReport.members,
-        isList: true),
+        name: "fields", help: "Only these members of each task, separated by commas.",
+        schema: .text(values: TaskReport.members), isList: true),
     ]
 
-  /// Throws ``HTTPError``.
+  /// `query` has been checked by ``fields``. Throws ``HTTPError``.
   init(_ query: [String: String]) throws(HTTPError) {
     filter = try Self.filter(query)
     if let text = query["sort"], let order = TaskOrder(rawValue: text) { filter.order = order }
-    if let text = query["limit"] {
-      guard let limit = Int(text), 1...1000 ~= limit else { throw HTTPError(400, "\"limit\" must be from 1 to 1000") }
-      filter.limit = limit
-    }
+    if let limit = query["limit"].flatMap({ Int($0) }) { filter.limit = limit }
     if let text = query["cursor"] {
       guard let cursor = TaskCursor(text) else {
         throw HTTPError(400, "\"cursor\" must be the \"next\" of a page before")
@@ -73,7 +70,7 @@ struct TaskListQuery: Hashable {
   }
 
   /// The part of a query that selects tasks. Throws ``HTTPError``.
-  static func filter(_ query: [String: String]) throws(HTTPError) -> TaskFilter {
+  private static func filter(_ query: [String: String]) throws(HTTPError) -> TaskFilter {
     var filter = TaskFilter()
     filter.states = Set(words(query, "state").compactMap(TaskStatus.init(rawValue:)))
     filter.queues = Set(words(query, "queue"))
@@ -90,8 +87,8 @@ struct TaskListQuery: Hashable {
       guard text.utf8.count <= 1000 else { throw HTTPError(400, "\"text\" must have at most 1000 bytes") }
       filter.text = text
     }
-    filter.createdAfter = try time(query, "after")
-    filter.createdBefore = try time(query, "before")
+    filter.createdAfter = time(query, "after")
+    filter.createdBefore = time(query, "before")
     return filter
   }
 
@@ -100,11 +97,6 @@ struct TaskListQuery: Hashable {
     query[name]?.split(separator: ",").map(String.init) ?? []
   }
 
-  static func time(_ query: [String: String], _ name: String) throws(HTTPError) -> Timestamp? {
-    guard let text = query[name] else { return nil }
-    guard let time = Timestamp(text) else {
-      throw HTTPError(400, "\"\(name)\" must be a time such as 2026-01-31T12:00:00Z")
-    }
-    return time
-  }
+  /// The value of a field that is a time.
+  static func time(_ query: [String: String], _ name: String) -> Timestamp? { query[name].flatMap { Timestamp($0) } }
 }

@@ -17,7 +17,7 @@ struct Unsent: Error {
 
   /// Whoever does the same again without ids of its own does it twice, and what was refused is refused again. Another
   /// producer may send what one that has ended has not.
-  var asksForRepetition: Bool { isRepeatable && (cause.isRetriable || cause.endsProducer || cause.code == .closed) }
+  var asksForRepetition: Bool { isRepeatable && (cause.isRetryable || cause.endsProducer || cause.code == .closed) }
 
   var problem: HTTPProblem {
     let how = isRepeatable ? "the same request may be sent again" : "with the ids of this answer it may be sent again"

@@ -13,7 +13,7 @@ enum Waiting: Hashable, Sendable {
   static let fields = [
     Route.Field(
       name: "wait", help: "`applied`: the answer comes once a worker has applied it, with what became of it.",
-      values: ["applied"]),
+      schema: .text(values: ["applied"])),
     Route.Field(
       name: "timeout", help: "With `wait`: after how many seconds the answer comes anyway, with 202; 30 if not given.",
       schema: .integer("", 1...60)),

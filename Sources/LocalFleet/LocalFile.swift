@@ -1,5 +1,4 @@
 import Glibc
-import ReelhaulSystem
 
 /// File operations for setting up local services.
 enum LocalFile {
@@ -13,10 +12,26 @@ enum LocalFile {
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
+  /// A small file as text, or the last `last` bytes of a larger one; nil if it cannot be read.
+  static func text(of path: String, last: Int = 1 << 20) -> String? {
+    guard let file = fopen(path, "re") else { return nil }
+    defer { fclose(file) }
+    // If the file is shorter, it is read from its beginning.
+    fseek(file, -last, SEEK_END)
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while bytes.count < last {
+      let count = fread(&buffer, 1, buffer.count, file)
+      if count == 0 { break }
+      bytes.append(contentsOf: buffer[..<count])
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
   /// What a log says last, as the end of a sentence about a failure: the errors that ended PostgreSQL, or the last lines if
   /// there are none. `start` is the log's size before the process that failed.
   static func end(of log: String, from start: Int = 0) -> String {
-    let text = readText(log, last: min(64 << 10, size(log) - start)) ?? ""
+    let text = text(of: log, last: min(64 << 10, size(log) - start)) ?? ""
     let lines = text.split(separator: "\n")
     let causes = fatalErrors(in: lines)
     let told = causes.isEmpty ? lines.suffix(10) : causes.suffix(5)
@@ -39,18 +54,5 @@ enum LocalFile {
       }
     }
     return errors
-  }
-
-  /// Writes a whole file, and replaces an existing one.
-  static func write(_ path: String, _ contents: String, mode: mode_t = 0o644) throws(SystemError) {
-    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
-    guard file >= 0 else { throw .last("open \(path)") }
-    defer { close(file) }
-    var bytes = Array(contents.utf8)[...]
-    while !bytes.isEmpty {
-      let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      guard count > 0 else { throw .last("write \(path)") }
-      bytes = bytes.dropFirst(count)
-    }
   }
 }

@@ -56,7 +56,7 @@ package final class NginxOrigin: Sendable {
 
   private static func start(_ text: String, files: String, port: Int, scheme: String) async throws -> NginxOrigin? {
     for left in ["access.log", "nginx.pid"] { unlink("\(files)/\(left)") }
-    try LocalFile.write("\(files)/nginx.conf", text)
+    try TextFile.write(text, to: "\(files)/nginx.conf")
     var options = ChildProcess.Options()
     options.stdout = "\(files)/error.log"
     options.stderr = options.stdout

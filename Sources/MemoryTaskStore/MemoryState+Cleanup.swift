@@ -23,11 +23,11 @@ extension MemoryState {
   mutating func claimCleanups(_ worker: WorkerID, limit: Int, except busy: Set<CleanupLine>) -> [Cleanup] {
     guard let owner = workers[worker], !owner.isDead, owner.leaseUntil > now else { return [] }
     let due = cleanups.values.filter { row in
-      let lane = LaneKey(row.cleanup.spec)
+      let line = row.cleanup.line
       return row.runAt <= now && row.claimedUntil.map { $0 < now } ?? true
-        && owner.registration.kinds.contains(lane.kind)
-        && lane.storages.allSatisfy { owner.registration.volumes[$0] != nil }
-        && !busy.contains(row.cleanup.line)
+        && owner.registration.kinds.contains(line.kind)
+        && line.storages.allSatisfy { owner.registration.volumes[$0] != nil }
+        && !busy.contains(line)
     }
     return due.sorted { ($0.runAt, $0.cleanup.id) < ($1.runAt, $1.cleanup.id) }.prefix(limit).map { row in
       var row = row

@@ -4,6 +4,8 @@ import TaskStore
 /// The delivery of an event to a web hook, of ``MemoryStore``.
 struct MemoryHook {
   var delivery: HookDelivery
+  /// The queue whose web hook it is for; nil if its task names the URL.
+  var queue: String?
   /// Until this time, the worker that claimed it works on it.
   var claimedUntil: Timestamp?
 
@@ -18,13 +20,15 @@ extension MemoryState {
   mutating func addHooks(_ events: [HookEvent]) {
     for event in events where index(event.taskID, event.sequence) == nil {
       var event = event
-      if let queue = event.queue {
+      let queue = event.queue
+      if let queue {
         guard let url = queueHooks[queue] else { continue }
         event.go(to: url)
         event.queue = nil
       }
       let waits = hooks.filter { $0.delivery.event.taskID == event.taskID && $0.isOpen }.map(\.delivery.runAt).max()
-      hooks.append(MemoryHook(delivery: HookDelivery(event: event, createdAt: now, runAt: waits ?? now)))
+      let delivery = HookDelivery(event: event, createdAt: now, runAt: waits ?? now)
+      hooks.append(MemoryHook(delivery: delivery, queue: queue))
     }
     hooks.sort {
       ($0.delivery.event.taskID, $0.delivery.event.sequence) < ($1.delivery.event.taskID, $1.delivery.event.sequence)
@@ -115,7 +119,7 @@ extension MemoryState {
     let former = queueHooks[queue]
     if let former, former != url {
       let moved = hooks.indices.filter {
-        hooks[$0].isOpen && hooks[$0].delivery.event.url == former && isOf(queue, hooks[$0].delivery.event)
+        hooks[$0].isOpen && hooks[$0].delivery.event.url == former && hooks[$0].queue == queue
       }
       for index in moved.reversed() {
         guard let url else {
@@ -130,14 +134,6 @@ extension MemoryState {
       }
     }
     queueHooks[queue] = url
-  }
-
-  /// Whether an event has the URL of this queue's web hook, and not its task's own.
-  private func isOf(_ queue: String, _ event: HookEvent) -> Bool {
-    if let spec = tasks[event.taskID]?.spec ?? removedSpecs[event.taskID] {
-      return spec.notify == nil && spec.queue == queue
-    }
-    return !queueHooks.contains { $0.key != queue && $0.value == event.url }
   }
 
   func waitingHooks() -> [HookBacklog] {

@@ -171,8 +171,8 @@ package final class MemoryStore: TaskStore {
     }
   }
 
-  package func checkpoint(of id: UniqueID) async throws -> Checkpoint? {
-    transaction { state in state.tasks[id]?.checkpoint }
+  package func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint] {
+    transaction { state in tasks.reduce(into: [:]) { $0[$1] = state.tasks[$1]?.checkpoint } }
   }
 
   package func removed(among ids: [UniqueID]) async throws -> [UniqueID: Bool] {

@@ -6,7 +6,7 @@ public struct ReelhaulClientError: Error, Hashable, Sendable, CustomStringConver
   public var name: String { cause.name }
   public var description: String { cause.description }
   /// The same call may succeed later.
-  public var isRetryable: Bool { cause.isRetriable || cause.endsProducer }
+  public var isRetryable: Bool { cause.isRetryable || cause.endsProducer }
   /// The client was closed, and will never work again: make a new one. After every other error it can still be used.
   public var isFatal: Bool { cause.code == .closed }
   /// Indices of the commands that were not acknowledged. They may still have arrived. Sending them again with

@@ -31,17 +31,17 @@ package struct KafkaError: Error, Hashable, Sendable {
   /// The client will never work again. Close it and make a new one.
   package let isFatal: Bool
   /// The same request may succeed later.
-  package let isRetriable: Bool
+  package let isRetryable: Bool
 
   /// librdkafka's name of the code (`_TIMED_OUT`, `NOT_LEADER_FOR_PARTITION`). The set is bounded, so it is suitable
   /// for metrics.
   package var name: String { String(cString: rd_kafka_err2name(rd_kafka_resp_err_t(rawValue: code.rawValue))) }
 
-  package init(code: Code, message: String, isFatal: Bool = false, isRetriable: Bool? = nil) {
+  package init(code: Code, message: String, isFatal: Bool = false, isRetryable: Bool? = nil) {
     self.code = code
     self.message = message
     self.isFatal = isFatal
-    self.isRetriable = isRetriable ?? (!isFatal && Self.retriable.contains(code))
+    self.isRetryable = isRetryable ?? (!isFatal && Self.retryable.contains(code))
   }
 
   init(_ code: rd_kafka_resp_err_t, _ context: String? = nil, isFatal: Bool = false) {
@@ -56,13 +56,13 @@ package struct KafkaError: Error, Hashable, Sendable {
     self.init(
       code: Code(rd_kafka_error_code(error)), message: "\(context): \(String(cString: rd_kafka_error_string(error)))",
       isFatal: rd_kafka_error_is_fatal(error) != 0,
-      isRetriable: rd_kafka_error_is_retriable(error) != 0 ? true : nil)
+      isRetryable: rd_kafka_error_is_retriable(error) != 0 ? true : nil)
   }
 
   /// The same error with `trouble` as its cause, if the error itself only says that nobody answered.
   func because(of trouble: KafkaError?) -> KafkaError {
     guard let trouble, Self.silences.contains(code) else { return self }
-    return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetriable: isRetriable)
+    return KafkaError(code: code, message: "\(message): \(trouble.message)", isFatal: isFatal, isRetryable: isRetryable)
   }
 
   /// How informative an error of librdkafka is: "all brokers are down" says less than a broken connection, and that
@@ -122,15 +122,15 @@ package struct KafkaError: Error, Hashable, Sendable {
   static func missing(_ topic: String) -> KafkaError {
     KafkaError(
       code: Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
-      message: "there is no topic \(topic), or this user may not see it", isRetriable: false)
+      message: "there is no topic \(topic), or this user may not see it", isRetryable: false)
   }
 
   package static func closed(_ what: String) -> KafkaError {
-    KafkaError(code: .closed, message: "\(what) was closed", isRetriable: false)
+    KafkaError(code: .closed, message: "\(what) was closed", isRetryable: false)
   }
 
   /// After these codes the same request may succeed: the network failed, or a broker or a coordinator is moving.
-  private static let retriable: Set<Code> = Set(
+  private static let retryable: Set<Code> = Set(
     [
       RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__RESOLVE, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
       RD_KAFKA_RESP_ERR__TIMED_OUT, RD_KAFKA_RESP_ERR__TIMED_OUT_QUEUE, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,

@@ -36,7 +36,7 @@ package struct TaskReport {
     return tasks.map { TaskReport(task: $0, waits: reasons[$0.spec.id]) }
   }
 
-  /// The names of the members that ``write(_:only:to:)`` writes.
+  /// The names of the members that ``write(only:to:)`` writes.
   package static let members = [
     "id", "kind", "state", "priority", "queue", "source", "destination", "bytesTotal", "bytesDone", "rate", "eta",
     "attempt", "maxAttempts", "worker", "epoch", "generation", "sequence", "createdAt", "startedAt", "finishedAt",
@@ -44,9 +44,9 @@ package struct TaskReport {
   ]
 
   /// Writes only these members of ``members``, in their order; all if `only` is empty.
-  package static func write(_ report: TaskReport, only names: Set<String>, to json: inout JSONWriter) {
-    guard !names.isEmpty else { return write(report, to: &json) }
-    let whole = JSONWriter.write(capacity: 1024) { write(report, to: &$0) }
+  package func write(only names: Set<String>, to json: inout JSONWriter) {
+    guard !names.isEmpty else { return write(to: &json) }
+    let whole = JSONWriter.write(capacity: 1024) { write(to: &$0) }
     var members: [(name: String, value: [UInt8])] = []
     // It is of our own making, so it can be read.
     try? JSONReader.read(whole) { reader throws(DecodingFailure) in
@@ -66,16 +66,16 @@ package struct TaskReport {
     }
   }
 
-  /// Writes the document with `status`, `waits`, `spec` and, of what is recorded, `ranges` (half-open) or `parts`. Only the names of headers are written, because their
-  /// values may be secrets. `advice` says what to do about its failure.
-  package static func write(_ report: TaskReport, advice: String? = nil, to json: inout JSONWriter) {
-    let spec = report.task.spec
-    TaskDocumentJSON.write(report.task, to: &json) { json in
-      json.member("status", report.task.status)
-      json.member("waits", orNull: report.waits)
+  /// Writes the document with `status`, `waits`, `spec` and, of what is recorded, `ranges` (half-open) or `parts`. Only
+  /// the names of headers are written, because their values may be secrets. `advice` says what to do about its failure.
+  package func write(advice: String? = nil, to json: inout JSONWriter) {
+    let spec = task.spec
+    TaskDocumentJSON.write(task, to: &json) { json in
+      json.member("status", task.status)
+      json.member("waits", orNull: waits)
       json.member("advice", advice)
-      report.recorded?.write(to: &json)
-      write(report.hooks, to: &json)
+      recorded?.write(to: &json)
+      writeHooks(to: &json)
       json.name("spec")
       json.object { json in
         json.member("notBefore", orNull: spec.notBefore)
@@ -97,7 +97,7 @@ package struct TaskReport {
 
 extension TaskReport {
   /// Writes `hooks`, if events wait for their web hook, or were given up.
-  private static func write(_ hooks: [HookDelivery], to json: inout JSONWriter) {
+  private func writeHooks(to json: inout JSONWriter) {
     guard !hooks.isEmpty else { return }
     json.name("hooks")
     json.array { json in

@@ -37,10 +37,15 @@ package struct CleanupLine: Hashable, Sendable {
     self.sourceStorage = sourceStorage
   }
 
+  /// What was sent to a server is ended there without the storage of the source, which may be gone.
   package init(_ spec: TaskSpec) {
     let lane = LaneKey(spec)
-    self.init(kind: lane.kind, storage: lane.storage, sourceStorage: lane.sourceStorage)
+    let isOfServer = [.upload, .copy].contains(spec.kind) && !StorageURL.hasScheme((spec.destination ?? "").utf8)
+    self.init(kind: lane.kind, storage: isOfServer ? "" : lane.storage, sourceStorage: lane.sourceStorage)
   }
+
+  /// The names of the storages that a worker needs.
+  package var storages: [String] { [storage, sourceStorage].filter { !$0.isEmpty } }
 }
 
 /// The part of the store that keeps clean-ups until they are done. They are written in the transaction that removes or

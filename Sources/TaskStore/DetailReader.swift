@@ -2,8 +2,6 @@ import TaskCore
 
 /// Reads, for many requests at once, what a task's document does not tell.
 package protocol DetailReader: Sendable {
-  /// The last checkpoints of those of these tasks that have one.
-  func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint]
   /// Those of these commands, none of them a submit, that a worker has applied or refused.
   func outcomes(of commands: [UniqueID]) async throws -> [UniqueID: AppliedCommand]
   /// Those of these tasks that still run although a command has asked to pause or cancel them, and which of both.

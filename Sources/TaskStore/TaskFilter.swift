@@ -103,17 +103,19 @@ package struct TaskPage<Element: Sendable>: Sendable {
 extension TaskPage: Equatable where Element: Equatable {}
 
 extension TaskReader {
-  /// The first tasks, as many as the filter's limit if there are so many, however long it takes.
-  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] {
-    var filter = filter
-    var found: [TaskDocument] = []
-    let limit = filter.limit
-    while true {
-      filter.limit = limit - found.count
-      let page = try await self.page(filter)
-      found += page.tasks
-      guard let next = page.next, found.count < limit else { return found }
-      filter.cursor = next
+  /// The tasks of ``fullPage(_:)``.
+  package func tasks(_ filter: TaskFilter) async throws -> [TaskDocument] { try await fullPage(filter).tasks }
+
+  /// A page that is only shorter than asked for if there are no more tasks, however long it takes.
+  package func fullPage(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
+    var page = try await self.page(filter)
+    while let next = page.next, page.tasks.count < filter.limit {
+      var rest = filter
+      rest.limit -= page.tasks.count
+      rest.cursor = next
+      let more = try await self.page(rest)
+      page = TaskPage(tasks: page.tasks + more.tasks, next: more.next)
     }
+    return page
   }
 }

@@ -107,8 +107,8 @@ package protocol OutboxStore: Sendable {
 package protocol TaskReader: Sendable {
   /// The tasks with these ids that exist.
   func tasks(_ ids: [UniqueID]) async throws -> [UniqueID: TaskDocument]
-  /// The last checkpoint of a task; nil if it has none, as after its success.
-  func checkpoint(of id: UniqueID) async throws -> Checkpoint?
+  /// The last checkpoints of those of these tasks that have one. A task has none after its success.
+  func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint]
   /// The effective states of the tasks with these ids that exist.
   func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState]
   /// Which of these ids are those of removed tasks, for as long as the store remembers them, and whether each had
@@ -154,6 +154,10 @@ package protocol FleetReader: Sendable {
 extension TaskReader {
   package func task(_ id: UniqueID) async throws -> TaskDocument? {
     try await tasks([id])[id]
+  }
+
+  package func checkpoint(of id: UniqueID) async throws -> Checkpoint? {
+    try await checkpoints(of: [id])[id]
   }
 }
 

@@ -51,7 +51,7 @@ struct CommandFailure: Error {
         .failed, "\(error)", hint: "Upgrade this program. 'reelhaul migrate --downgrade' cannot undo migrations.")
     case let error as MigrationError:
       self.init(.failed, "\(error)", hint: StoreError.otherSchema("\(error)").advice)
-    case let error as ReelhaulClientError: self.init(error.description, isRetriable: error.isRetryable, kafka)
+    case let error as ReelhaulClientError: self.init(error.description, isRetryable: error.isRetryable, kafka)
     default: self.init(.failed, "\(error)")
     }
   }
@@ -80,12 +80,12 @@ struct CommandFailure: Error {
     if error.code == .invalidArgument {
       self.init(.usage, error.message)
     } else {
-      self.init("\(error)", isRetriable: error.isRetriable, option)
+      self.init("\(error)", isRetryable: error.isRetryable, option)
     }
   }
 
-  private init(_ message: String, isRetriable: Bool, _ kafka: OptionSpec) {
-    if isRetriable {
+  private init(_ message: String, isRetryable: Bool, _ kafka: OptionSpec) {
+    if isRetryable {
       self.init(
         .unreachable, "Kafka cannot be reached: \(message)",
         hint: Self.hint(kafka, " For TLS or SASL, set REELHAUL_KAFKA_SECURITY_PROTOCOL and the related properties."))

@@ -27,7 +27,7 @@ final class StopSignal: Sendable {
   }
 
   /// Returns once the signals are caught.
-  func isListening() async {
+  func listening() async {
     await withCheckedContinuation { continuation in loop.execute { continuation.resume() } }
   }
 
@@ -55,7 +55,7 @@ final class StopSignal: Sendable {
       context.note(sentence())
       stop.end()
     }
-    await stop.isListening()
+    await stop.listening()
     return stop
   }
 

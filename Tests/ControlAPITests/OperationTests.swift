@@ -12,7 +12,7 @@ import Testing
 /// Commands to everything that matches, on a real PostgreSQL.
 @Suite struct OperationTests {
   private func driver(
-    _ bench: APIBench, only: UniqueID? = nil, _ send: OperationDriver.Send? = nil
+    _ bench: APIBench, only: UniqueID? = nil, _ send: ControlAPI.Send? = nil
   ) -> OperationDriver {
     OperationDriver(
       store: bench.store,

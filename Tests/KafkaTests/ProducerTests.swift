@@ -36,7 +36,7 @@ import Testing
       #expect(throws: KafkaError.self) { try deliveries[1].get() }
       guard case .failure(let error) = deliveries[1] else { return }
       #expect(error.code == .messageTooLarge)
-      #expect(!error.isRetriable)
+      #expect(!error.isRetryable)
       await producer.close()
     }
   }

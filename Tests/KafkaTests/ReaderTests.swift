@@ -168,12 +168,12 @@ import Testing
     await producer.close()
   }
 
-  @Test("opening a reader without a broker is a retriable error")
+  @Test("opening a reader without a broker is a retryable error")
   func failsToOpenWithoutABroker() async throws {
     let configuration = try KafkaConfiguration(bootstrap: "127.0.0.1:1")
     let error = await #expect(throws: KafkaError.self) {
       _ = try await KafkaReader.open(configuration, topics: ["t"], from: .end, timeout: .milliseconds(300))
     }
-    #expect(error?.isRetriable == true)
+    #expect(error?.isRetryable == true)
   }
 }

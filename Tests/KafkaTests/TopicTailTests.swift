@@ -28,7 +28,7 @@ import Testing
       let none = try TopicTail(configuration, topic: "nothing")
       let error = await #expect(throws: KafkaError.self) { try await none.bounds() }
       #expect(error?.message == "there is no topic nothing, or this user may not see it")
-      #expect(error?.isRetriable == false, "it is told at once")
+      #expect(error?.isRetryable == false, "it is told at once")
       await none.close()
       await producer.close()
     }

@@ -102,7 +102,7 @@ import Testing
   func aClusterThatDoesNotAnswerIsWaitedForInVain() async throws {
     let producer = try Self.producer(KafkaConfiguration(bootstrap: "127.0.0.1:1"))
     let error = await #expect(throws: KafkaError.self) { try await producer.fence(within: .milliseconds(200)) }
-    #expect(error?.isRetriable == true)
+    #expect(error?.isRetryable == true)
     await producer.close()
   }
 

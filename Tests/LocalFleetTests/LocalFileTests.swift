@@ -25,7 +25,7 @@ import Testing
   func theCauseIsTold() throws {
     let directory = try TemporaryDirectory()
     let log = "\(directory.path)/log"
-    try LocalFile.write(log, Self.former + Self.recovery)
+    try TextFile.write(Self.former + Self.recovery, to: log)
     #expect(
       LocalFile.end(of: log, from: Self.former.utf8.count) == """
         the end of \(log) says: PANIC:  could not write to file "pg_wal/xlogtemp.9": No space left on device; \
@@ -37,7 +37,7 @@ import Testing
   func theLastLinesAreTold() throws {
     let directory = try TemporaryDirectory()
     let log = "\(directory.path)/log"
-    try LocalFile.write(log, (1...12).map { "line \($0)\n" }.joined())
+    try TextFile.write((1...12).map { "line \($0)\n" }.joined(), to: log)
     let lines = (3...12).map { "line \($0)" }.joined(separator: "; ")
     #expect(LocalFile.end(of: log) == "the end of \(log) says: \(lines)")
     #expect(LocalFile.end(of: "\(log)/none") == "the end of \(log)/none says: ")

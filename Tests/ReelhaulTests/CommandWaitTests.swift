@@ -33,8 +33,6 @@ import Testing
       if isAway(number) { throw StoreError.unavailable("away") }
     }
 
-    func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint] { [:] }
-
     func outcomes(of commands: [UniqueID]) async throws -> [UniqueID: AppliedCommand] {
       try count()
       let isSilent = left.withLock { left in

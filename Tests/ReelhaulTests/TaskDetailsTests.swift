@@ -141,7 +141,7 @@ import TransferEngine
     #expect(longest.contains { $0.hasSuffix("busy (asked to wait 3600 s or more)") })
     #expect(!lines.contains { $0.contains("hush") })
     let document = String(
-      decoding: JSONWriter.write { TaskReport.write(TaskReport(task: task, waits: "for you"), to: &$0) }, as: UTF8.self)
+      decoding: JSONWriter.write { TaskReport(task: task, waits: "for you").write(to: &$0) }, as: UTF8.self)
     #expect(
       document.hasSuffix(
         """

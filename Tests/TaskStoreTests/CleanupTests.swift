@@ -74,6 +74,29 @@ import Testing
     }
   }
 
+  @Test("what was sent to a server is ended without the storage of the source", arguments: StoreKind.allCases)
+  func goneSource(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let worker = try await fixture.worker(kinds: [.upload, .copy, .noop], volumes: ["gone"])
+      var specs: [TaskSpec] = []
+      for (kind, destination) in [
+        (TaskKind.upload, "s3://b/k"), (.copy, "https://h/f"), (.copy, "storage://gone/c"), (.noop, nil),
+      ] {
+        var spec = TaskSpec.noop(destination: destination)
+        spec.kind = kind
+        spec.source = "storage://gone/f"
+        _ = try await paused(spec, fixture, worker)
+        try await fixture.control(.remove, spec.id)
+        specs.append(spec)
+      }
+      let other = try await fixture.worker(kinds: [.upload, .copy, .noop], volumes: [])
+      #expect(
+        Set(try await fixture.store.claimCleanups(other, limit: 10).map(\.spec.id)) == Set(specs.prefix(2).map(\.id)))
+      #expect(
+        Set(try await fixture.store.claimCleanups(worker, limit: 10).map(\.spec.id)) == Set(specs.suffix(2).map(\.id)))
+    }
+  }
+
   @Test("a canceled task keeps no checkpoint: a retry begins anew", arguments: StoreKind.allCases, [false, true])
   func cancellation(_ kind: StoreKind, runs: Bool) async throws {
     try await withStore(kind) { fixture in

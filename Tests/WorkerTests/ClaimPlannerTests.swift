@@ -41,6 +41,22 @@ import WorkerCore
     #expect(Set(waits.suffix(3)).count > 1, "jittered")
   }
 
+  @Test("while tasks are ready that a claim does not find, it looks again soon")
+  func goesOnThroughWithdrawnQueues() {
+    var planner = ClaimPlanner(concurrency: 8, seed: 1)
+    var now = at(0)
+    for _ in 0..<20 {
+      _ = planner.next(free: 8, now: now)
+      planner.claimed(0, of: 8, areReady: true, now: now)
+      guard case .wait(let until?) = planner.next(free: 8, now: now) else {
+        Issue.record("it waits a moment")
+        return
+      }
+      #expect(until <= now + .milliseconds(25))
+      now = until
+    }
+  }
+
   @Test("the more workers there are, the more rarely an idle one asks, and the longer tasks are left to the others")
   func manyWorkers() {
     var planner = ClaimPlanner(concurrency: 32, seed: 1)

@@ -84,6 +84,26 @@ import TransferEngine
     #expect(look(&table, [], at: 70) == [:], "nobody has stood in line for 30 s")
   }
 
+  @Test("copies between two servers limit neither, whichever they stand in line for, and are not handed back")
+  mutating func copiesBetweenServers() {
+    table = RunTable(concurrency: 64, watchdog: Watchdog())
+    let runs = (1...8).map { number in
+      var claim = claim(UInt64(number))
+      guard number > 1 else { return begin(claim) }
+      (claim.spec.kind, claim.spec.destination) = (.copy, "https://slow.example/a.mp4")
+      return begin(claim)
+    }
+    for seconds in [0, 5, 10] {
+      for (number, run) in runs.enumerated() {
+        table.observe(
+          run, bytesDone: 0, bytesTotal: nil, pulses: 0,
+          at: number == 0 ? place(false) : place(number > 2, at: "slow.example:443"), now: at(seconds * 1000))
+      }
+      #expect(table.hostLimits(of: first, now: at(seconds * 1000)) == [:])
+    }
+    #expect(table.relieve(["127.0.0.1"], now: at(15_000)) == [])
+  }
+
   @Test("runs that stand in line for one server do not limit those of another with the same name")
   mutating func mirrors() {
     table = RunTable(concurrency: 64, watchdog: Watchdog())

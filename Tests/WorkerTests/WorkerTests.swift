@@ -114,7 +114,7 @@ import WorkerCore
     }
     let letter = try #require(bench.sink.messages(to: bench.topics.deadLetters).first)
     #expect(letter.key == [1])
-    #expect(letter.value?.count == DeadLetter.excerpt)
+    #expect(letter.value?.count == DeadLetterMessage.excerpt)
     #expect(letter.headers.contains(KafkaHeader("dead-letter-cut", "3145728")))
     #expect(letter.headers.contains(KafkaHeader("from", "test")))
   }
@@ -131,14 +131,15 @@ import WorkerCore
       try await eventually("all are written") { bench.sink.messages(to: bench.topics.deadLetters).count >= 3 }
     }
     let letters = bench.sink.messages(to: bench.topics.deadLetters)
-    #expect(letters.map { $0.value?.count } == [3, DeadLetter.excerpt, 5])
+    #expect(letters.map { $0.value?.count } == [3, DeadLetterMessage.excerpt, 5])
   }
 
   @Test("a reason that quotes a long name is cut, so that its dead letter fits")
   func longReason() {
     let origin = MessageOrigin(topic: "commands", partition: 0, offset: 0, timestamp: 0)
     let record = CommandRecord(origin: origin, value: [1])
-    let letter = DeadLetter.message(for: record, code: "c", reason: String(repeating: "é", count: 1 << 20), topic: "d")
+    let letter = DeadLetterMessage.message(
+      for: record, code: "c", reason: String(repeating: "é", count: 1 << 20), topic: "d")
     let reason = letter.headers.first { $0.name == "dead-letter-reason" }
     #expect(reason.map { (1024...1032).contains($0.value.count) } == true)
   }

@@ -141,18 +141,17 @@ create function learned_limits() returns table (host_id int, most int) language 
      cross join lateral unnest(l.host_names, l.host_limits, l.host_refuses) h(name, most, refuses)
       join bucket b on b.scope = 'host' and b.name = h.name
      group by b.id),
-  runs as materialized (select host_id, array_agg(distinct worker_id) workers from run group by host_id),
-  works as materialized (
-    select r.host_id, array_agg(k.name) kinds, array_agg(s.name) storages
-      from (select distinct host_id, kind_id, storage_id from run) r
+  runs as materialized (
+    select r.host_id, array_agg(r.worker_id) workers, array_agg(k.name) kinds, array_agg(s.name) storages
+      from (select distinct host_id, worker_id, kind_id, storage_id from run) r
       join bucket k on k.id = r.kind_id join bucket s on s.id = r.storage_id
      group by r.host_id)
   select t.host_id, ceil(t.most + t.most_each * (
            select count(*) from live l
             where l.id <> all(t.tellers) and not l.draining
-              and exists (select from unnest(w.kinds, w.storages) n(kind, storage)
+              and exists (select from unnest(r.kinds, r.storages) n(kind, storage)
                            where n.kind = any(l.kinds) and n.storage = any(l.storages))))::int
-    from told t left join runs r on r.host_id = t.host_id left join works w on w.host_id = t.host_id
+    from told t left join runs r on r.host_id = t.host_id
    where t.most_each is not null
      and not exists (select from live l where l.id = any(r.workers) and l.id <> all(t.tellers))
 $$;

@@ -18,14 +18,14 @@ begin
     select w.scope, w.name, row_number() over (order by w.scope, w.name) n
       from (select distinct scope, name from unnest(scopes, names) u(scope, name)) w
      where not exists (select from bucket b where b.scope = w.scope and b.name = w.name offset 0)),
-  free as (
-    select id, row_number() over (order by id) n
-      from (select id from bucket where scope = 'free' order by id limit (select count(*) from wanted)) f),
+  free as materialized (
+    select array(select id from bucket where scope = 'free' order by id limit (select count(*) from wanted)) ids),
   reused as (
-    update bucket b set scope = w.scope, name = w.name from free f join wanted w using (n) where b.id = f.id)
+    update bucket b set scope = w.scope, name = w.name
+      from free f cross join wanted w where b.id = any(array[f.ids[w.n]]))
   insert into bucket (id, scope, name)
   select (select max(id) from bucket) + row_number() over (order by w.n), w.scope, w.name
-    from wanted w where w.n > (select count(*) from free);
+    from wanted w where w.n > (select cardinality(ids) from free);
 
   insert into queue (id, cursor_lane)
   select b.id, -1

@@ -64,13 +64,15 @@ $$;
 
 -- Moves the checkpoints of these tasks into rows of `cleanup`, so that a handler can remove what they name. With
 -- `also_files`, every task gets a row, also without a checkpoint, and the handler deletes the files that the task made.
+-- What was sent to a server is ended there without the storage of the source, which may be gone.
 create function leave_to_clean_up(tasks uuid[], also_files boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $$
 begin
   with gone as (delete from checkpoint where task_id = any(tasks))
   insert into cleanup (task_id, kind, storage, source_storage, spec, version, generation, bytes_done, bytes_total, stage,
                        payload, files)
-  select t.id, t.spec ->> 'kind', coalesce(nullif(p.destination, ''), p.source),
+  select t.id, t.spec ->> 'kind', case when p.destination = '' and t.spec ->> 'kind' in ('upload', 'copy') then ''
+              else coalesce(nullif(p.destination, ''), p.source) end,
          case when p.destination <> '' and p.source <> p.destination then p.source else '' end,
          t.spec, g.version, g.generation, g.bytes_done, g.bytes_total, g.stage, g.payload, also_files
     from unnest(tasks) u(id)

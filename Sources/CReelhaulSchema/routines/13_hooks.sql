@@ -12,9 +12,9 @@ create function add_hooks(
 language sql set plan_cache_mode = force_generic_plan as $$
   -- It may not change until these deliveries are there to be found.
   select from queue_hook where queue = any(queues) order by queue for share;
-  insert into hook_delivery (task_id, sequence, url, host, type, event, run_at)
+  insert into hook_delivery (task_id, sequence, url, host, type, event, queue, run_at)
   select u.id, u.number, coalesce(q.url, u.url), case when q.url <> u.url then hook_host(q.url) else u.host end, u.type,
-         u.event,
+         u.event, u.queue,
          coalesce((select max(h.run_at) from hook_delivery h
                     where h.task_id = any(array[u.id]) and num_nulls(h.gave_up_at) = 1), now())
     from unnest(ids, numbers, urls, hosts, types, events, queues) u(id, number, url, host, type, event, queue)
@@ -186,14 +186,8 @@ begin
   if former is null then return true; end if;
   with waiting as materialized (
     select h.task_id, h.sequence
-      from hook_delivery h left join lateral (select id, spec from task where id = h.task_id offset 0) t on true
-     where h.host = hook_host(former) and h.gave_up_at is null and h.url = former
-       and case when t.id is not null
-             then t.spec ->> 'notify' is null and coalesce(t.spec ->> 'queue', 'default') = named
-             -- Events of a removed task tell its queue if they have a document; the others belong to the only queue
-             -- with this URL.
-             else coalesce(h.event -> 'task' ->> 'queue' = named,
-                           not exists (select from queue_hook q where q.url = former)) end
+      from hook_delivery h
+     where h.host = hook_host(former) and h.gave_up_at is null and h.url = former and h.queue = named
      limit most),
   -- In the order in which others lock the deliveries of a task.
   locked as materialized (

@@ -85,7 +85,7 @@ package struct ProgressBoard: Sendable {
   private static func text(_ figure: Figure, of item: ProgressItem) -> String {
     let text =
       switch figure {
-      case .percent: item.fraction.map { "\(Int($0 * 100))%" } ?? ""
+      case .percent: item.percent
       case .bytes: item.bytesDone > 0 || item.phase == .active ? "\(ByteCount(item.bytesDone))" : ""
       case .rate: item.phase == .active ? item.rate.map { ByteCount($0).rate } ?? "" : ""
       case .left: item.eta.map { DurationText.clock(seconds: $0) } ?? ""

@@ -34,4 +34,7 @@ package struct ProgressItem: Sendable, Hashable {
     guard let bytesTotal, bytesTotal > 0 else { return nil }
     return min(1, max(0, Double(bytesDone) / Double(bytesTotal)))
   }
+
+  /// ``fraction`` such as `42%`, or empty.
+  package var percent: String { fraction.map { "\(Int($0 * 100))%" } ?? "" }
 }

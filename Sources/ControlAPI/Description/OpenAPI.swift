@@ -46,7 +46,7 @@ struct OpenAPI {
     JSONSchema.problem.collect(into: &schemas)
     for route in routes {
       let bodies = [route.takes, route.gives].compactMap { $0 } + route.refuses.values
-      for schema in bodies + route.query.compactMap(\.schema) + route.segments.values {
+      for schema in bodies + route.query.map(\.schema) + route.segments.values {
         schema.collect(into: &schemas)
       }
     }
@@ -106,7 +106,7 @@ struct OpenAPI {
           write(name, in: "path", help: "", route.segments[name] ?? .text(length: 1...200), to: &json)
         }
         for field in route.query { write(field.name, in: "query", help: field.help, field.whole, to: &json) }
-        for field in route.headers { write(field.name, in: "header", help: field.help, field.form, to: &json) }
+        for field in route.headers { write(field.name, in: "header", help: field.help, field.schema, to: &json) }
       }
       writeBody(of: route, to: &json)
       json.name("responses")

@@ -19,15 +19,15 @@ struct EventFilter: Sendable {
       name: "kind", help: "Only events of tasks of these kinds, separated by commas.", schema: TaskListQuery.word,
       isList: true),
     Route.Field(
-      name: "type", help: "Only these events, separated by commas.", values: TaskEvent.Kind.allCases.map(\.rawValue),
-      isList: true),
+      name: "type", help: "Only these events, separated by commas.",
+      schema: .text(values: TaskEvent.Kind.allCases.map(\.rawValue)), isList: true),
     Route.Field(
       name: "state",
       help: """
         Only events whose document has one of these states, separated by commas. It is the state at the publication, which \
         may be later than the event: to miss no failure, use `type=failed`.
         """,
-      values: TaskState.allCases.map(\.rawValue), isList: true),
+      schema: .text(values: TaskState.allCases.map(\.rawValue)), isList: true),
   ]
 
   /// `query` has been checked by ``fields``.

@@ -22,7 +22,9 @@ extension ControlAPI {
         operation.
         """,
       needs: .write, isPerQueue: true,
-      query: [Route.Field(name: "dry_run", help: "Only tell what it would do.", values: ["true", "false"])],
+      query: [
+        Route.Field(name: "dry_run", help: "Only tell what it would do.", schema: .text(values: ["true", "false"]))
+      ],
       headers: [IdempotencyKeys.field("the same key is the same operation")],
       accepts: [json], takes: .operationBody, example: #"{"action": "retry", "filter": {"state": ["failed"]}}"#,
       answers: [200, 202, 422], gives: .either([.operation, .operationPreview])
@@ -82,8 +84,7 @@ extension ControlAPI {
   }
 
   private func operation(_ call: Route.Call) async throws -> TaskOperation {
-    let text = call.path["id"] ?? ""
-    guard let id = UniqueID(text) else { throw HTTPError(400, "\"\(text.prefix(100))\" is no operation's id") }
+    let id = try call.id
     guard let operation = try await store.operation(id), operation.isVisible(to: call.principal) else {
       throw HTTPError(404, "there is no operation \(id)")
     }
@@ -158,7 +159,7 @@ extension OperationPreview {
       json.member("impossible", impossible)
       json.name("examples")
       json.array { json in
-        for report in reports { TaskReport.write(report, to: &json) }
+        for report in reports { report.write(to: &json) }
       }
       json.member("at", at)
     }

@@ -5,7 +5,6 @@ import TaskStore
 /// Works off operations. Any number of processes may do so: an operation belongs to the one that has its lease, and if that
 /// process ends, another one goes on where the row says. ``OperationPlanner`` decides what to do.
 package struct OperationDriver: Sendable {
-  package typealias Send = @Sendable ([Command]) async throws -> Void
   /// Is told why operations wait for PostgreSQL or Kafka, and with nil that they go on.
   package typealias OnOutage = @Sendable ((any Error)?) -> Void
 
@@ -17,7 +16,7 @@ package struct OperationDriver: Sendable {
   private static let rest = Duration.milliseconds(250)
 
   private let store: any OperationStore
-  private let send: Send
+  private let send: ControlAPI.Send
   private let loop: EventLoop
   private let onOutage: OnOutage
   private let only: UniqueID?
@@ -25,7 +24,7 @@ package struct OperationDriver: Sendable {
 
   /// `only` is the one operation that it works on, beside those for which this one waits; nil for all.
   package init(
-    store: any OperationStore, send: @escaping Send, loop: EventLoop, only: UniqueID? = nil,
+    store: any OperationStore, send: @escaping ControlAPI.Send, loop: EventLoop, only: UniqueID? = nil,
     onOutage: @escaping OnOutage = { _ in }
   ) {
     self.only = only

@@ -17,7 +17,7 @@ package final class HTTPStream: @unchecked Sendable {
   /// `waiting` is told when an answer begins to wait for its client, and when this is over.
   init(
     _ stream: LoopStream, hasRoom: @escaping (Int) -> Bool, gone: @escaping () -> Void,
-    waiting: @escaping (Bool) -> Void = { _ in }
+    waiting: @escaping (Bool) -> Void
   ) {
     self.stream = stream
     serverHasRoom = hasRoom

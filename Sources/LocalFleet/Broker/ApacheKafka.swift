@@ -37,11 +37,10 @@ package actor ApacheKafka {
     self.ports = ports
     bootstrap = "127.0.0.1:\(ports.client)"
     try makeDirectories(directory)
-    try LocalFile.write(
-      "\(directory)/server.properties",
+    try TextFile.write(
       ApacheKafkaConfiguration(
         dataDirectory: "\(directory)/data", port: ports.client, controllerPort: ports.controller, extra: properties
-      ).properties)
+      ).properties, to: "\(directory)/server.properties")
     if !LocalFile.exists("\(directory)/data/meta.properties") { try await format() }
     try await start()
   }
@@ -76,7 +75,7 @@ package actor ApacheKafka {
     let start = BootInstant.now
     var failure: (any Error)?
     while failure == nil {
-      if let metadata = try? await admin.metadata(), !metadata.brokers.isEmpty { break }
+      if let metadata = try? await admin.metadata(), metadata.brokers > 0 { break }
       if let status = process.status {
         failure = self.failure("ended while starting (\(status))")
       } else if BootInstant.now - start > .seconds(180) {

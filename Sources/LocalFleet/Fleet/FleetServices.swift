@@ -65,18 +65,10 @@ struct FleetServices: Sendable {
     }
   }
 
-  /// Whether workers share the commands by their leases: the development broker lets a group wait for seconds at each
-  /// change.
-  var dealsCommands: Bool {
+  /// Whether it is the development broker, which forgets its records when it is stopped, and lets a group wait for
+  /// seconds at each change.
+  var isDevelopment: Bool {
     if case .development = broker { true } else { false }
-  }
-
-  /// Whether the broker keeps its records when it is stopped.
-  var keepsRecords: Bool {
-    switch broker {
-    case .development: false
-    case .apache, .existing: true
-    }
   }
 
   func stop() async {

@@ -64,10 +64,10 @@ package final class LocalFleet: Sendable {
   }
 
   /// Whether commands that no worker has applied survive ``stop(within:)``.
-  package var keepsCommands: Bool { services.keepsRecords }
+  package var keepsCommands: Bool { !services.isDevelopment }
 
   /// Whether workers share the commands by their leases, within a moment of each change.
-  package var dealsCommands: Bool { services.dealsCommands }
+  package var dealsCommands: Bool { services.isDevelopment }
 
   /// Drains the workers, then stops the services.
   ///
@@ -87,7 +87,7 @@ package final class LocalFleet: Sendable {
       "REELHAUL_POSTGRES": services.postgresURL,
       "REELHAUL_TOPIC_PREFIX": options.topicPrefix,
       // Also for workers that a user starts: all of them must share in the same way.
-      "REELHAUL_DEAL_COMMANDS": services.dealsCommands ? "1" : "",
+      "REELHAUL_DEAL_COMMANDS": services.isDevelopment ? "1" : "",
       "REELHAUL_STORAGE": "default=\(options.layout.storage)",
       // This machine is allowed for local origins, but no other private network.
       "REELHAUL_ALLOW_NETWORKS": "127.0.0.0/8,::1/128",

@@ -120,7 +120,7 @@ package final class EmbeddedPostgres: Sendable {
         throw LocalFleetError(
           "PostgreSQL ended at once (\(status)); \(LocalFile.end(of: logFile, from: logStart))")
       }
-      if let text = readText("\(dataDirectory)/postmaster.pid"), let file = PostmasterFile(text),
+      if let text = LocalFile.text(of: "\(dataDirectory)/postmaster.pid"), let file = PostmasterFile(text),
         file.pid == process.pid, file.isReady
       {
         return

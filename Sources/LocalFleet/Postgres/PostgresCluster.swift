@@ -29,7 +29,7 @@ struct PostgresCluster: Sendable {
           + "choose a data directory elsewhere, chmod o+x \(obstacle), or do not run as root")
     }
     let version = "\(directory)/data/PG_VERSION"
-    let made = readText(version).flatMap { Int($0.prefix { $0.isNumber }) }
+    let made = LocalFile.text(of: version).flatMap { Int($0.prefix { $0.isNumber }) }
     // Otherwise what is there would get the password of a new one.
     guard made != nil || access(version, F_OK) != 0 && [ENOENT, ENOTDIR].contains(errno) else {
       throw LocalFleetError("\(version) cannot be read")
@@ -37,7 +37,7 @@ struct PostgresCluster: Sendable {
     let installation = try PostgresInstallation.find(major: made)
     let secret = "\(directory)/password"
     if made == nil, authentication == .password { try writePassword(to: secret, for: user) }
-    let password = authentication == .password ? readText(secret) : nil
+    let password = authentication == .password ? LocalFile.text(of: secret) : nil
     let cluster = PostgresCluster(
       installation: installation, user: user, directory: directory, password: password)
     if made == nil { try await cluster.initialize(authentication) }
@@ -92,7 +92,7 @@ struct PostgresCluster: Sendable {
   /// After a crash: ends the server that was left behind, or removes its pid file.
   func takeOver() async throws {
     let path = "\(dataDirectory)/postmaster.pid"
-    guard let text = readText(path), let file = PostmasterFile(text) else { return }
+    guard let text = LocalFile.text(of: path), let file = PostmasterFile(text) else { return }
     guard file.isRunning(on: dataDirectory) else {
       unlink(path)
       return

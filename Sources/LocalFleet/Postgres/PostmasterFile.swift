@@ -18,7 +18,7 @@ struct PostmasterFile: Equatable {
     guard let wanted = realPath(dataDirectory) else { return false }
     if let working = realPath("/proc/\(pid)/cwd") { return working == wanted }
     // In a container, root may not see the working directories of others, but their arguments.
-    guard errno == EACCES, let arguments = readText("/proc/\(pid)/cmdline") else { return false }
+    guard errno == EACCES, let arguments = LocalFile.text(of: "/proc/\(pid)/cmdline") else { return false }
     let words = arguments.split(separator: "\0")
     return words.firstIndex(of: "-D").flatMap { words[$0...].dropFirst().first }.flatMap { realPath(String($0)) }
       == wanted
@@ -26,7 +26,7 @@ struct PostmasterFile: Equatable {
 
   /// Whether the process that started the server has ended, so that nobody supervises the server.
   var isOrphan: Bool {
-    guard let status = readText("/proc/\(pid)/stat"), let end = status.lastIndex(of: ")") else { return true }
+    guard let status = LocalFile.text(of: "/proc/\(pid)/stat"), let end = status.lastIndex(of: ")") else { return true }
     let fields = status[end...].split(separator: " ")
     return fields.count > 2 && fields[2] == "1"
   }
@@ -37,20 +37,4 @@ private func realPath(_ path: String) -> String? {
   guard let found = realpath(path, nil) else { return nil }
   defer { free(found) }
   return String(cString: found)
-}
-
-/// A small file as text, or the last `last` bytes of a larger one; nil if it cannot be read.
-func readText(_ path: String, last: Int = 1 << 20) -> String? {
-  guard let file = fopen(path, "re") else { return nil }
-  defer { fclose(file) }
-  // If the file is shorter, it is read from its beginning.
-  fseek(file, -last, SEEK_END)
-  var bytes: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 4096)
-  while bytes.count < last {
-    let count = fread(&buffer, 1, buffer.count, file)
-    if count == 0 { break }
-    bytes.append(contentsOf: buffer[..<count])
-  }
-  return String(decoding: bytes, as: UTF8.self)
 }

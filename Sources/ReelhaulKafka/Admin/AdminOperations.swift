@@ -15,7 +15,7 @@ struct AdminOperations: Sendable {
   func ensure(_ plan: [TopicSpec]) throws(KafkaError) -> (created: Set<String>, differences: [TopicDifference]) {
     let start = BootInstant.now
     let cluster = try metadata()
-    let plan = plan.map { $0.replicated(over: cluster.brokers.count) }
+    let plan = plan.map { $0.replicated(over: cluster.brokers) }
     let missing = plan.filter { cluster.topics[$0.name] == nil }
     var created: Set<String> = []
     if !missing.isEmpty {
@@ -37,7 +37,7 @@ struct AdminOperations: Sendable {
         throw KafkaError(
           code: KafkaError.Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
           message: "the new topics cannot be seen: this user may lack the right to describe them",
-          isRetriable: !(start + patience).hasPassed)
+          isRetryable: !(start + patience).hasPassed)
       }
       return try self.differences(plan, cluster)
     }
@@ -49,7 +49,7 @@ struct AdminOperations: Sendable {
     try patiently { () throws(KafkaError) in
       let cluster = try ask()
       let existing = plan.filter { cluster.topics[$0.name] != nil }
-      return try differences(existing.map { $0.replicated(over: cluster.brokers.count) }, cluster)
+      return try differences(existing.map { $0.replicated(over: cluster.brokers) }, cluster)
     }
   }
 

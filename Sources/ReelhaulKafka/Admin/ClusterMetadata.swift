@@ -1,14 +1,8 @@
 import CReelhaulKafka
 
-/// The brokers and topics of a cluster, as the cluster reports them.
+/// The number of brokers and the topics of a cluster, as the cluster reports them.
 package struct ClusterMetadata: Hashable, Sendable {
-  package struct Broker: Hashable, Sendable {
-    package let id: Int32
-    package let host: String
-    package let port: Int
-  }
-
-  package let brokers: [Broker]
+  package let brokers: Int
   /// The number of partitions of each topic.
   package let topics: [String: Int]
   /// The smallest number of replicas of a topic's partitions, for each topic.
@@ -27,9 +21,9 @@ package struct ClusterMetadata: Hashable, Sendable {
       throw KafkaError(code, "no Kafka broker answered within \(milliseconds) ms")
     }
     defer { rd_kafka_metadata_destroy(answer) }
-    let brokers = UnsafeBufferPointer(start: answer.pointee.brokers, count: Int(answer.pointee.broker_cnt))
+    let brokers = Int(answer.pointee.broker_cnt)
     // A broker that has just started, and has not heard of the cluster yet, knows no topic.
-    guard !brokers.isEmpty else { throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the broker knows of none") }
+    guard brokers > 0 else { throw KafkaError(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, "the broker knows of none") }
     let topics = UnsafeBufferPointer(start: answer.pointee.topics, count: Int(answer.pointee.topic_cnt))
     var (partitionCounts, replicaCounts): ([String: Int], [String: Int]) = ([:], [:])
     var unsure: Set<String> = []
@@ -44,7 +38,6 @@ package struct ClusterMetadata: Hashable, Sendable {
       replicaCounts[name] = partitions.map { Int($0.replica_cnt) }.min()
     }
     return ClusterMetadata(
-      brokers: brokers.map { Broker(id: $0.id, host: String(cString: $0.host), port: Int($0.port)) },
-      topics: partitionCounts, replicas: replicaCounts, unsure: unsure)
+      brokers: brokers, topics: partitionCounts, replicas: replicaCounts, unsure: unsure)
   }
 }

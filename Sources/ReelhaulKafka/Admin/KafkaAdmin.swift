@@ -31,7 +31,7 @@ package final class KafkaAdmin: Sendable {
     return try outcome.get()
   }
 
-  /// The brokers and topics. Throws a retriable error if no broker answers in time.
+  /// The brokers and topics. Throws a retryable error if no broker answers in time.
   package func metadata() async throws(KafkaError) -> ClusterMetadata {
     try await client.run { [operations] () throws(KafkaError) in try operations.metadata() }
   }

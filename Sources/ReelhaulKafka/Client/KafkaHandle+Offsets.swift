@@ -8,7 +8,7 @@ extension KafkaHandle {
   }
 
   /// The offsets of the partitions' first records, and the offsets after their last records. A beginning that is not
-  /// reported is left out, and an end that is not reported is a retriable error. Blocks.
+  /// reported is left out, and an end that is not reported is a retryable error. Blocks.
   func bounds(
     of partitions: [TopicPartition], milliseconds: Int32
   ) throws(KafkaError) -> (starts: [TopicPartition: Int64], ends: [TopicPartition: Int64]) {

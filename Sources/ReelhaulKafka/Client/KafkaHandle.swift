@@ -66,7 +66,7 @@ final class KafkaHandle: @unchecked Sendable {
     // On success librdkafka owns the configuration.
     guard let raw = rd_kafka_new(type, conf, &reason, reason.count) else {
       rd_kafka_conf_destroy(conf)
-      throw KafkaError(code: .invalidArgument, message: Self.text(reason), isRetriable: false)
+      throw KafkaError(code: .invalidArgument, message: Self.text(reason), isRetryable: false)
     }
     self.raw = raw
     rd_kafka_set_log_queue(raw, nil)
@@ -151,7 +151,7 @@ final class KafkaHandle: @unchecked Sendable {
       do throws(KafkaError) {
         return try body()
       } catch {
-        guard error.isRetriable, !deadline().hasPassed else { throw error }
+        guard error.isRetryable, !deadline().hasPassed else { throw error }
         rest(milliseconds: 50)
       }
     }

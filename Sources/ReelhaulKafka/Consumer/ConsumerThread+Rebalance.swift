@@ -37,7 +37,7 @@ extension ConsumerThread {
     guard isClosing || partitions.isEmpty || coming == partitions else { return }
     coming = nil
     // librdkafka would ask only once: if the coordinator is still moving then, the partitions would never begin.
-    if case .failure(let code) = answer, KafkaError(code).isRetriable, !isClosing { return assign(partitions) }
+    if case .failure(let code) = answer, KafkaError(code).isRetryable, !isClosing { return assign(partitions) }
     var offsets: GroupAnswer.Offsets?
     if case .offsets(let told) = answer { offsets = told }
     ledger.assign(partitions, offsets)

@@ -109,7 +109,7 @@ final class TransactionalClient: @unchecked Sendable {
     if failure.code == .inconsistent, let undelivered = causes.undelivered {
       failure = KafkaError(
         code: undelivered.code, message: "\(context): \(undelivered.message)", isFatal: failure.isFatal,
-        isRetriable: failure.isRetriable)
+        isRetryable: failure.isRetryable)
     } else if failure.code == .timedOut {
       // librdkafka's own text is advice for programmers.
       failure.message = "\(context): Kafka did not answer in time"

@@ -51,7 +51,7 @@ package final class TopicTail: Sendable {
   }
 
   /// The records at these offsets, in order within each partition, with up to `bytes` of each value. All of the offsets
-  /// must be among the ``bounds()``; records that are dropped meanwhile are left out. Throws a retriable error if they do
+  /// must be among the ``bounds()``; records that are dropped meanwhile are left out. Throws a retryable error if they do
   /// not come in time.
   package func records(_ ranges: [Int32: Range<Int64>], bytes: Int) async throws(KafkaError) -> [Record] {
     try await client.run { [self] () throws(KafkaError) in try read(ranges.filter { !$0.value.isEmpty }, bytes) }

@@ -328,7 +328,7 @@ package actor PostgresConnection {
     }
     guard var error = operation.exchange.error else {
       if case .batch(let queries) = operation.request.body {
-        for (rows, query) in zip(operation.exchange.rows, queries) { rows.isResult(of: query.statement) }
+        for (rows, query) in zip(operation.exchange.rows, queries) { rows.noteStatement(query.statement) }
       }
       return settle(operation, .success(operation.exchange.rows))
     }

@@ -42,7 +42,7 @@ package struct PostgresRows: Sendable {
     self.storage = storage
   }
 
-  func isResult(of statement: PostgresStatement) {
+  func noteStatement(_ statement: PostgresStatement) {
     storage.sql = statement.sql
   }
 

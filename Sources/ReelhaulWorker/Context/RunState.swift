@@ -1,5 +1,4 @@
 import ReelhaulCodec
-import ReelhaulMessages
 import ReelhaulSystem
 import ReelhaulTasks
 import TaskCore
@@ -47,13 +46,6 @@ package final class RunState: Sendable {
     ledger.progress(bytesDone: Self.within(done), bytesTotal: total.map(Self.within))
     ledger.pulse()
     observer?.reported(done: done, total: total)
-  }
-
-  /// The span of the run, to be passed on.
-  var traceparent: String? { ledger.trace?.traceparent }
-
-  func heartbeat() {
-    ledger.pulse()
   }
 
   /// The longest checkpoint of a handler, in bytes of JSON.
@@ -162,17 +154,6 @@ package final class RunState: Sendable {
       ledger.pulse()
     }
   }
-
-  var stopReason: TaskStopReason? { ledger.stopReason.map(TaskStopReason.init) }
-
-  func scratch() async throws -> String {
-    try await scratchDirectory.path()
-  }
-
-  /// Ends the run: removes its scratch directory.
-  func end() async {
-    await scratchDirectory.remove()
-  }
 }
 
 /// Receives the actions of a run's handler.
@@ -200,94 +181,5 @@ extension TaskStopReason {
       case .timedOut: .timedOut
       case .abandoned: .abandoned
       }
-  }
-}
-
-/// The payload as JSON: `{"checkpoint": …, "transfers": {"NAME": {"generation": …, …, "payload": …}}}`.
-enum PayloadJSON {
-  static let version = 1
-
-  static func encode(_ payload: RunState.Payload) -> [UInt8] {
-    JSONWriter.write { json in
-      json.object { json in
-        if let checkpoint = payload.checkpoint {
-          json.name("checkpoint")
-          json.raw(checkpoint)
-        }
-        guard !payload.transfers.isEmpty else { return }
-        json.name("transfers")
-        json.object { json in
-          for (name, transfer) in payload.transfers.sorted(by: { $0.key < $1.key }) {
-            json.name(name)
-            json.object { json in
-              json.member("version", transfer.version)
-              json.member("generation", transfer.generation)
-              json.member("bytesDone", transfer.bytesDone)
-              json.member("bytesTotal", transfer.bytesTotal)
-              json.member("stage", transfer.stage)
-              json.name("payload")
-              json.raw(transfer.payload)
-            }
-          }
-        }
-      }
-    }
-  }
-
-  static func decode(_ envelope: Checkpoint?) throws(DecodingFailure) -> RunState.Payload {
-    guard let envelope else { return RunState.Payload() }
-    return try JSONReader.read(envelope.payload) { reader throws(DecodingFailure) in
-      guard envelope.version == version else {
-        throw reader.invalid("this program cannot read a checkpoint of version \(envelope.version)")
-      }
-      var payload = RunState.Payload()
-      try reader.object { reader, name throws(DecodingFailure) in
-        switch name {
-        case "checkpoint": payload.checkpoint = try reader.raw()
-        case "transfers":
-          try reader.object { reader, name throws(DecodingFailure) in
-            payload.transfers[name.text] = try Checkpoint(from: &reader)
-          }
-        default: try reader.skip()
-        }
-      }
-      return payload
-    }
-  }
-}
-
-extension Checkpoint {
-  fileprivate init(from reader: inout JSONReader) throws(DecodingFailure) {
-    var checkpoint = Checkpoint()
-    try reader.object { reader, name throws(DecodingFailure) in
-      switch name {
-      case "version": checkpoint.version = try reader.integer()
-      case "generation": checkpoint.generation = try reader.integer()
-      case "bytesDone": checkpoint.bytesDone = try reader.integer()
-      case "bytesTotal": checkpoint.bytesTotal = try reader.integer()
-      case "stage": checkpoint.stage = try reader.string()
-      case "payload": checkpoint.payload = try reader.raw()
-      default: try reader.skip()
-      }
-    }
-    self = checkpoint
-  }
-}
-
-/// Runs the bodies of its callers one at a time, in the order of the calls.
-actor AsyncGate {
-  private var isBusy = false
-  private var waiting: [CheckedContinuation<Void, Never>] = []
-
-  func run<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
-    await withCheckedContinuation { turn in
-      if isBusy { return waiting.append(turn) }
-      isBusy = true
-      turn.resume()
-    }
-    defer {
-      if waiting.isEmpty { isBusy = false } else { waiting.removeFirst().resume() }
-    }
-    return try await body()
   }
 }

@@ -1,4 +1,6 @@
 import ReelhaulTasks
+import TaskCore
+import WorkerCore
 
 /// A handler's view of its run, with which it also reports and records its progress. Callable from any thread.
 public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
@@ -28,7 +30,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
 
   /// The span of this run, as a `traceparent` of W3C Trace Context: send it with requests of your own, so that they are
   /// seen in the task's trace. Nil if the task is not traced.
-  public var traceparent: String? { run.traceparent }
+  public var traceparent: String? { run.ledger.trace?.traceparent }
 
   /// Reports the progress, in any unit. It is cheap, so call it as often as you like; the worker publishes at most four
   /// samples a second. It also shows that the run is alive: a run without any report for ten minutes is stopped.
@@ -38,7 +40,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
 
   /// Shows that the run is alive while there is no progress to report.
   public func heartbeat() {
-    run.heartbeat()
+    run.ledger.pulse()
   }
 
   /// Records `checkpoint`. When this returns, it is in the database, and the next run will get it. `stage` is one word
@@ -53,7 +55,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   }
 
   /// Why the run must stop; nil if it need not. Swift's `Task.isCancelled` is true at the same time.
-  public var stopReason: TaskStopReason? { run.stopReason }
+  public var stopReason: TaskStopReason? { run.ledger.stopReason.map(TaskStopReason.init) }
 
   /// A directory for this run only, empty at first. If the worker has a storage, the directory is on its file system.
   /// It is removed when the run ends. That of a crashed run is removed later, that of a removed task after seven days;
@@ -61,7 +63,7 @@ public struct TaskContext<Checkpoint: Codable & Sendable>: Sendable {
   ///
   /// Throws a ``TaskError`` that waits if the directory cannot be made, and ``OwnershipLostError`` after the run's end.
   public func scratch() async throws -> String {
-    try await run.scratch()
+    try await run.scratchDirectory.path()
   }
 
   /// Transfers with the worker's own engine, under the task's limits and the worker's network policy.

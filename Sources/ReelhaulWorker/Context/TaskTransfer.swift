@@ -46,7 +46,7 @@ public struct TaskTransfer: Sendable {
   /// Downloads `source`, an `http`, `https` or `s3` URL, to `name` in the run's scratch directory. The name is that of a
   /// file, not a path: at most 255 bytes, without `/` and control characters.
   public func fetch(_ source: String, as name: String, _ options: Options = Options()) async throws -> File {
-    _ = try await run.scratch()
+    _ = try await run.scratchDirectory.path()
     guard let root = run.scratchDirectory.root else { throw Self.withoutStorage }
     try await forget("scratch/\(name)", unlessOn: root)
     let place: StorageURL
@@ -59,7 +59,7 @@ public struct TaskTransfer: Sendable {
     var options = options
     options.ifExists = .replace
     let (bytes, sha256) = try await download(source, to: place, named: "scratch/\(name)", options)
-    return File(location: try await run.scratch() + "/\(name)", bytes: bytes, sha256: sha256)
+    return File(location: try await run.scratchDirectory.path() + "/\(name)", bytes: bytes, sha256: sha256)
   }
 
   /// Downloads `source`, an `http`, `https` or `s3` URL, to `destination`, a `storage://` URL of a root that this worker
@@ -82,7 +82,7 @@ public struct TaskTransfer: Sendable {
     _ path: String, to destination: String, ifExists: IfExists = .fail
   ) async throws -> File {
     let place = try Self.place(destination)
-    let scratch = try await run.scratch()
+    let scratch = try await run.scratchDirectory.path()
     let parts = path.dropFirst(scratch.count).split(separator: "/")
     guard path.hasPrefix(scratch + "/"), !parts.isEmpty, !parts.contains("..") else {
       throw TaskError.permanent("only a file of the run's scratch directory can be published, not \(path)")
@@ -101,8 +101,7 @@ public struct TaskTransfer: Sendable {
           return try volume.publish(
             parts.joined(separator: "/"), of: run.scratchDirectory.name, to: place, ifExists: ifExists, mark: mark,
             // A pause or a drain does not take back what is as good as done.
-            while: { run.ledger.mayWrite && run.ledger.stopReason != .intent(.cancel) }
-          ).bytes
+            while: { run.ledger.mayWrite && run.ledger.stopReason != .intent(.cancel) })
         }
         return File(location: destination, bytes: bytes, sha256: nil)
       } catch let error as StorageError {
@@ -273,11 +272,11 @@ private final class HandlerTransferLedger: DownloadLedger {
   }
 
   func progress(bytesDone: Int64, bytesTotal: Int64?) {
-    run.heartbeat()
+    run.ledger.pulse()
     progress.yield((bytesDone, bytesTotal))
   }
 
-  func pulse() { run.heartbeat() }
+  func pulse() { run.ledger.pulse() }
 
   var epoch: Int { run.ledger.epoch }
   var mayWrite: Bool { run.ledger.mayWrite }

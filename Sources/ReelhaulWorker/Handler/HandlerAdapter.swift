@@ -115,7 +115,7 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       outcome = Self.outcome(of: error, ledger)
     }
     // It may take long, and must not block the worker's own loop.
-    ledger.leave { await withTaskExecutorPreference(globalConcurrentExecutor) { await run.end() } }
+    ledger.leave { await withTaskExecutorPreference(globalConcurrentExecutor) { await run.scratchDirectory.remove() } }
     return outcome
   }
 

@@ -107,14 +107,6 @@ extension PostgresStore {
     return Dictionary(try await explained(documents).map { ($0.spec.id, $0) }) { $1 }
   }
 
-  package func checkpoint(of id: UniqueID) async throws -> Checkpoint? {
-    try await call {
-      let rows = try await pool.query(StoreQueries.checkpointOf, .id(id))
-      let columns = try CheckpointColumns(rows.columns, version: "version")
-      return try rows.first.flatMap { try columns.read($0) }
-    }
-  }
-
   package func states(of ids: [UniqueID]) async throws -> [UniqueID: TaskState] {
     try await call {
       var states: [UniqueID: TaskState] = [:]

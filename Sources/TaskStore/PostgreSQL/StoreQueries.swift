@@ -175,8 +175,6 @@ enum StoreQueries {
     output
     """
 
-  static let checkpointOf = PostgresStatement(
-    "select version, generation, bytes_done, bytes_total, stage, payload from checkpoint where task_id = $1")
   static let documents = PostgresStatement("select \(documentColumns) from task_documents($1)")
   /// $1: ids; $2: bytes of specifications and outputs after which no further task is read. `bytes`: how many they come
   /// to so far.

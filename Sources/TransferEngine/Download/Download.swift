@@ -400,24 +400,30 @@ extension Download {
   }
 }
 
-extension Download: StagingOwner {
+// Calls from the staging writer.
+extension Download {
+  /// The identity under which the bytes of `generation` are recorded; `nil` if they cannot be resumed.
   func recordable(generation: Int) -> SourceIdentity? {
     machine.isResumable && machine.generation == generation ? machine.identity : nil
   }
 
+  /// Whether nothing has proven yet that the bytes are all.
   var isUnproven: Bool { machine.isUnproven }
 
-  /// What a limit or the disk holds back is no stall: more comes as soon as it may.
+  /// No bytes arrive: writes those that are gathered. Returns false if this is no stall: what a limit or the disk holds
+  /// back comes as soon as it may.
   func standsStill() -> Bool {
     guard !isPublishing, !fetches.values.contains(where: { $0.receiver.isPaused }) else { return false }
     for (receiver, _) in fetches.values { receiver.flush(before: .max) }
     return true
   }
 
+  /// The present file is open.
   func opened(_ file: StagedFile) {
     if throttle.isLimited || (file.size ?? .max) > options.limits.firstChunk { startTimer() }
   }
 
+  /// The file cannot be written, or its checkpoint cannot be recorded.
   func stagingFailed(_ failure: TaskFailure) {
     perform(machine.fail(failure))
   }

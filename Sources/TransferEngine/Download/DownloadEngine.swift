@@ -1,7 +1,7 @@
 import TaskCore
 
 /// Runs downloads, many at a time.
-package final class DownloadEngine: Sendable {
+package struct DownloadEngine: Sendable {
   private let roots: StorageRoots
   private let options: DownloadOptions
 

@@ -4,29 +4,37 @@ import ReelhaulSystem
 /// cannot be read again: never more than the limit, whatever the number of uploads, unless single portions are larger than a
 /// quarter of it. At most four of those are held at once.
 ///
-/// Who comes first has them first. But one host, which may be slow or not answer at all, gets no more than half of what
-/// the others leave: whatever it keeps, there is something for the next one. Each storage root holds its own for a host,
-/// because a root that does not answer gives nothing back.
-///
-/// Relays, whose bytes are read from a server, count as another host of their own: they keep theirs for as long as their
-/// source takes, and others of the host need not wait for that. A host and its relays leave a quarter of the limit, so that
-/// is what a portion counts as at most.
+/// Who comes first has them first. But one server, which may be slow or not answer at all, gets no more than three quarters
+/// of what the others leave: whatever it keeps, there is something for the next one. Each storage root holds its own for a
+/// server, because a root that does not answer gives nothing back, and so do relays, whose bytes are read from a server:
+/// they keep theirs for as long as their source takes. One such holder gets no more than half of what the others leave. A
+/// portion counts as a quarter of the limit at most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
+  /// In whose name bytes are held.
+  struct Holder: Hashable, Sendable {
+    /// The server (host:port) that they are sent to.
+    let server: String
+    /// The storage root that they are of; nil for relays.
+    let root: String?
+
+    static func relays(to server: String) -> Self { Self(server: server, root: nil) }
+  }
+
   /// Bytes that may be held as long as this object is there.
   final class Portion: Sendable {
     private let owner: HeldBytes
-    private let host: String
+    private let holder: Holder
     private let bytes: Lock<Int64>
 
-    fileprivate init(_ count: Int64, of owner: HeldBytes, for host: String) {
+    fileprivate init(_ count: Int64, of owner: HeldBytes, for holder: Holder) {
       self.owner = owner
-      self.host = host
+      self.holder = holder
       bytes = Lock(count)
     }
 
-    deinit { owner.giveBack(count, for: host) }
+    deinit { owner.giveBack(count, for: holder) }
 
     var count: Int64 { bytes.withLock { $0 } }
 
@@ -36,7 +44,7 @@ final class HeldBytes: Sendable {
         defer { bytes = min(bytes, count) }
         return max(0, bytes - count)
       }
-      owner.giveBack(rest, for: host)
+      owner.giveBack(rest, for: holder)
     }
   }
 
@@ -47,7 +55,7 @@ final class HeldBytes: Sendable {
     let continuation: UnsafeContinuation<Bool, Never>?
   }
 
-  private struct Host {
+  private struct Share {
     var held: Int64 = 0
     var waiting: [Waiter] = []
   }
@@ -55,7 +63,9 @@ final class HeldBytes: Sendable {
   private struct State {
     let limit: Int64
     var held: Int64 = 0
-    var hosts: [String: Host] = [:]
+    var shares: [Holder: Share] = [:]
+    /// What all holders have of the server's bytes.
+    var servers: [String: Int64] = [:]
     var lastNumber = 0
 
     mutating func number() -> Int {
@@ -63,42 +73,42 @@ final class HeldBytes: Sendable {
       return lastNumber
     }
 
-    /// Whether the first that waits for a host may have its bytes as soon as there are so many. One is always allowed.
-    func isNext(_ host: Host) -> Bool {
-      guard let first = host.waiting.first else { return false }
-      return host.held == 0 || host.held + first.count <= (limit - (held - host.held)) / 2
+    /// Whether the first in a holder's line may have its bytes as soon as there are so many. One of a server is always
+    /// allowed, and one of a holder as far as its server is.
+    func isNext(_ holder: Holder, _ share: Share) -> Bool {
+      guard let first = share.waiting.first else { return false }
+      let server = servers[holder.server] ?? 0
+      guard server == 0 || server + first.count <= (limit - (held - server)) / 4 * 3 else { return false }
+      return share.held == 0 || share.held + first.count <= (limit - (held - share.held)) / 2
     }
 
     /// Those who get their bytes now, in their order. Nobody passes by one that waits for others to give theirs back.
     mutating func admit() -> [Waiter] {
       var admitted: [Waiter] = []
-      while let (name, host) = hosts.filter({ isNext($0.value) }).min(by: {
+      while let (holder, share) = shares.filter({ isNext($0.key, $0.value) }).min(by: {
         $0.value.waiting[0].number < $1.value.waiting[0].number
-      }), held + host.waiting[0].count <= limit {
-        var host = host
-        let first = host.waiting.removeFirst()
-        host.held += first.count
-        held += first.count
-        hosts[name] = host
+      }), held + share.waiting[0].count <= limit {
+        let first = share.waiting[0]
+        shares[holder]?.waiting.removeFirst()
+        add(first.count, for: holder)
         admitted.append(first)
       }
       return admitted
     }
 
-    mutating func remove(_ number: Int, at host: String) -> Waiter? {
-      guard let index = hosts[host]?.waiting.firstIndex(where: { $0.number == number }) else { return nil }
-      defer { forget(host) }
-      return hosts[host]?.waiting.remove(at: index)
+    mutating func remove(_ number: Int, at holder: Holder) -> Waiter? {
+      guard let index = shares[holder]?.waiting.firstIndex(where: { $0.number == number }) else { return nil }
+      defer { add(0, for: holder) }
+      return shares[holder]?.waiting.remove(at: index)
     }
 
-    mutating func giveBack(_ count: Int64, for host: String) {
-      held -= count
-      hosts[host]?.held -= count
-      forget(host)
-    }
-
-    private mutating func forget(_ name: String) {
-      if let host = hosts[name], host.held == 0, host.waiting.isEmpty { hosts[name] = nil }
+    /// Counts what a holder holds more, or less. Forgets one that holds nothing and does not wait.
+    mutating func add(_ count: Int64, for holder: Holder) {
+      held += count
+      shares[holder]?.held += count
+      if let share = shares[holder], share.held == 0, share.waiting.isEmpty { shares[holder] = nil }
+      let server = (servers[holder.server] ?? 0) + count
+      servers[holder.server] = server == 0 ? nil : server
     }
   }
 
@@ -112,14 +122,13 @@ final class HeldBytes: Sendable {
   }
 
   /// Runs `body` once `count` bytes may be held in the name of `holder`, which then are until it ends. A run that waits for
-  /// that stands in line for `host`, which is the holder unless told otherwise. Throws `CancellationError` if the task is
-  /// canceled while it waits.
+  /// that stands in line for the server. Throws `CancellationError` if the task is canceled while it waits.
   func holding<Result>(
-    _ count: Int64, for holder: String, inLineFor host: String? = nil, _ body: () async throws -> Result
+    _ count: Int64, for holder: Holder, _ body: () async throws -> Result
   ) async throws -> Result {
     let portion: Portion
     do {
-      HostLine.current?.waits(for: host ?? holder)
+      HostLine.current?.waits(for: holder.server)
       defer { HostLine.current?.waited() }
       portion = try await take(count, for: holder)
     }
@@ -127,23 +136,20 @@ final class HeldBytes: Sendable {
     return try await body()
   }
 
-  /// In whose name relays to `host` hold their bytes.
-  static func relays(to host: String) -> String { "relays to \(host)" }
-
   /// Runs `body` with a part of `source`, of the storage root `root`, which is held until then.
   func holding<Result>(
-    _ range: Range<Int64>, of source: any UploadSource, in root: String, for host: String,
+    _ range: Range<Int64>, of source: any UploadSource, in root: String, for server: String,
     _ body: (ArraySlice<UInt8>) async throws -> Result
   ) async throws -> Result {
     guard !source.isHeld else { return try await body(source.read(range)) }
-    let holder = source.needsConnections ? Self.relays(to: host) : "\(root) to \(host)"
-    return try await holding(Int64(source.whole(range).count), for: holder, inLineFor: host) {
+    let holder = Holder(server: server, root: source.needsConnections ? nil : root)
+    return try await holding(Int64(source.whole(range).count), for: holder) {
       try await body(source.read(range))
     }
   }
 
-  /// Like ``holding(_:for:inLineFor:_:)``, until the portion is released.
-  func take(_ count: Int64, for host: String) async throws(CancellationError) -> Portion {
+  /// Like ``holding(_:for:_:)``, until the portion is released.
+  func take(_ count: Int64, for holder: Holder) async throws(CancellationError) -> Portion {
     let count = min(count, limit / 4)
     let number = state.withLock { $0.number() }
     let isTaken = await withTaskCancellationHandler {
@@ -152,35 +158,35 @@ final class HeldBytes: Sendable {
           // Canceled before it stood in line, where `cancel` would have found it.
           guard !Task.isCancelled else { return nil }
           let waiter = Waiter(number: number, count: count, continuation: continuation)
-          state.hosts[host, default: Host()].waiting.append(waiter)
+          state.shares[holder, default: Share()].waiting.append(waiter)
           return state.admit()
         }
         guard let next else { return continuation.resume(returning: false) }
         resume(next)
       }
     } onCancel: {
-      cancel(number, at: host)
+      cancel(number, at: holder)
     }
     guard isTaken else { throw CancellationError() }
-    return Portion(count, of: self, for: host)
+    return Portion(count, of: self, for: holder)
   }
 
   /// A portion that can be had without waiting.
-  func takeNow(_ count: Int64, for host: String) -> Portion? {
+  func takeNow(_ count: Int64, for holder: Holder) -> Portion? {
     let count = min(count, limit / 4)
     let isTaken = state.withLock { state in
       let number = state.number()
-      state.hosts[host, default: Host()].waiting.append(Waiter(number: number, count: count, continuation: nil))
+      state.shares[holder, default: Share()].waiting.append(Waiter(number: number, count: count, continuation: nil))
       // All others have been asked before.
       _ = state.admit()
-      return state.remove(number, at: host) == nil
+      return state.remove(number, at: holder) == nil
     }
-    return isTaken ? Portion(count, of: self, for: host) : nil
+    return isTaken ? Portion(count, of: self, for: holder) : nil
   }
 
-  private func cancel(_ number: Int, at host: String) {
+  private func cancel(_ number: Int, at holder: Holder) {
     let (waiter, next) = state.withLock { state -> (Waiter?, [Waiter]) in
-      guard let waiter = state.remove(number, at: host) else { return (nil, []) }
+      guard let waiter = state.remove(number, at: holder) else { return (nil, []) }
       // Behind one that wanted much there may be others that want less.
       return (waiter, state.admit())
     }
@@ -188,10 +194,10 @@ final class HeldBytes: Sendable {
     resume(next)
   }
 
-  private func giveBack(_ count: Int64, for host: String) {
+  private func giveBack(_ count: Int64, for holder: Holder) {
     resume(
       state.withLock { state in
-        state.giveBack(count, for: host)
+        state.add(-count, for: holder)
         return state.admit()
       })
   }
@@ -203,5 +209,5 @@ final class HeldBytes: Sendable {
   // MARK: For tests
 
   var held: Int64 { state.withLock { $0.held } }
-  var waiting: Int { state.withLock { $0.hosts.values.reduce(0) { $0 + $1.waiting.count } } }
+  var waiting: Int { state.withLock { $0.shares.values.reduce(0) { $0 + $1.waiting.count } } }
 }

@@ -91,12 +91,12 @@ extension Volume {
 
   /// Moves a complete file of a scratch directory of this volume to its destination. When it returns, data, name and
   /// directories are on stable storage. If it throws, the file is still in the scratch directory, unless it is at its
-  /// destination. `bytes` is the size of the file that is there. `mayWrite` is asked when the data is safe, which takes
+  /// destination. Returns the size of the file that is there. `mayWrite` is asked when the data is safe, which takes
   /// long for a large file, right before the move. Blocks.
   package func publish(
     _ file: String, of scratch: ScratchName, to destination: StorageURL, ifExists: IfExists, mark: StagingName,
     while mayWrite: () -> Bool
-  ) throws(StorageError) -> (published: Published, bytes: Int64) {
+  ) throws(StorageError) -> Int64 {
     try check()
     let staged: StagingFile
     let bytes: Int64
@@ -129,10 +129,10 @@ extension Volume {
       do { try takeBack(mark, to: path, of: scratch) } catch { try? discard(mark) }
       throw error
     }
-    guard published == .skipped else { return (published, bytes) }
+    guard published == .skipped else { return bytes }
     let there = try open(destination)
     do throws(SystemError) {
-      return (published, try there.size())
+      return try there.size()
     } catch {
       throw StorageError(error, storage: name)
     }

@@ -6,8 +6,6 @@ extension Volume {
   /// An unfinished staging file.
   package struct Staged: Hashable, Sendable {
     package var name: StagingName
-    /// Its bytes on the volume.
-    package var bytes: Int64
     /// Seconds since 1970.
     package var modifiedAt: Int
   }
@@ -105,8 +103,7 @@ extension Volume {
       var found: [Staged] = []
       for entry in try staging.entries() {
         guard let name = StagingName(entry), let status = try? staging.status(of: entry) else { continue }
-        let bytes = Int64(status.st_blocks) * 512
-        found.append(Staged(name: name, bytes: bytes, modifiedAt: Int(status.st_mtim.tv_sec)))
+        found.append(Staged(name: name, modifiedAt: Int(status.st_mtim.tv_sec)))
       }
       return found
     } catch {

@@ -41,7 +41,7 @@ final class RemoteSource: OpenedSource {
   ///   - fields: The task's header fields and those of its credential. They go only to the server of `url`.
   ///   - holder: In whose name the bytes are held.
   static func open(
-    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, holder: String
+    _ url: CurlURL, s3: S3Object? = nil, fields: [HeaderField], lane: HTTPLane, holder: HeldBytes.Holder
   ) async throws -> RemoteSource {
     let server = SourceServer(url, s3: s3, fields: fields, lane: lane, holder: holder)
     var answer = try await server.get(.first(count: firstRange))
@@ -162,11 +162,11 @@ private final class SourceServer: Sendable {
 
   private let fields: [HeaderField]
   private let lane: HTTPLane
-  private let holder: String
+  private let holder: HeldBytes.Holder
   private let limits = DownloadLimits()
   private let state: Lock<State>
 
-  init(_ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: String) {
+  init(_ url: CurlURL, s3: S3Object?, fields: [HeaderField], lane: HTTPLane, holder: HeldBytes.Holder) {
     self.fields = fields
     self.lane = lane
     self.holder = holder
@@ -214,7 +214,7 @@ private final class SourceServer: Sendable {
   }
 
   private func once(_ asked: ResponseGate.Asked, _ portion: HeldBytes.Portion?) async throws -> Bytes {
-    let receiver = SourceReceiver(lane.held, host: holder, portion)
+    let receiver = SourceReceiver(lane.held, for: holder, portion)
     let (url, place, s3) = state.withLock { ($0.url, $0.place, $0.s3) }
     let signer = await s3?.current()
     let exchange = Exchange(
@@ -305,12 +305,12 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
   /// Lets a whole file be held.
   private(set) var portion: HeldBytes.Portion?
   private let held: HeldBytes
-  private let host: String
+  private let holder: HeldBytes.Holder
   private var limit = RemoteSource.longestHeld
 
-  init(_ held: HeldBytes, host: String, _ portion: HeldBytes.Portion?) {
+  init(_ held: HeldBytes, for holder: HeldBytes.Holder, _ portion: HeldBytes.Portion?) {
     self.held = held
-    self.host = host
+    self.holder = holder
     self.portion = portion
   }
 
@@ -324,7 +324,7 @@ private final class SourceReceiver: FetchReceiver, @unchecked Sendable {
       if identity.size ?? 0 > limit { refusal = Self.tooLong }
       if refusal != nil { return .refuse }
       if let size = identity.size { limit = size }
-      if portion.map({ $0.count < limit }) ?? true { portion = held.takeNow(limit, for: host) }
+      if portion.map({ $0.count < limit }) ?? true { portion = held.takeNow(limit, for: holder) }
       guard portion != nil else {
         lack = MemoryLack(count: limit)
         return .refuse

@@ -22,10 +22,8 @@ package struct UploadEngine: Sendable {
       let secrets = await secrets(of: spec, parameters, root: root)
       let target = try await target(of: spec, parameters, root: root, ledger: ledger)
       let run = UploadRun(
-        spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: { try await open(target) }
-      ) {
-        await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets
-      }
+        spec, to: target, from: checkpoint, ledger: ledger, lane: root.lane(), open: { try await open(target) },
+        hasNewCredential: { await self.secrets(of: spec, parameters, root: root, refused: secrets) != secrets })
       return try await root.loop.run { await run.run() }
     } catch let failure as TaskFailure {
       return Task.isCancelled ? .stopped : .failed(failure)
@@ -80,7 +78,7 @@ package struct UploadEngine: Sendable {
           guard let secret else { throw Self.refused(spec.credential, for: url) }
           let fields = spec.headers.overridden(by: secret)
           return try await RemoteSource.open(
-            url, fields: fields, lane: root.lane(), holder: HeldBytes.relays(to: await target.server))
+            url, fields: fields, lane: root.lane(), holder: .relays(to: await target.server))
         }
       )
     case .s3(let object):
@@ -91,7 +89,7 @@ package struct UploadEngine: Sendable {
         { target in
           let s3 = try await S3Object(object, client: client)
           return try await RemoteSource.open(
-            s3.url, s3: s3, fields: spec.headers, lane: root.lane(), holder: HeldBytes.relays(to: await target.server))
+            s3.url, s3: s3, fields: spec.headers, lane: root.lane(), holder: .relays(to: await target.server))
         }
       )
     case .tus:

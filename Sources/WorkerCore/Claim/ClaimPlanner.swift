@@ -6,7 +6,7 @@ import TaskStore
 /// for a moment.
 package struct ClaimPlanner: Sendable {
   package enum Decision: Hashable, Sendable {
-    /// Claim up to this number; answer with ``claimed(_:of:leavesTasks:now:)`` or ``failed(now:)``.
+    /// Claim up to this number; answer with ``claimed(_:of:leavesTasks:areReady:now:)`` or ``failed(now:)``.
     case claim(Int)
     /// Ask again at this time, or after an event; nil: only after an event.
     case wait(until: BootInstant?)
@@ -77,9 +77,15 @@ package struct ClaimPlanner: Sendable {
     return min(limit, max(0, steps * step - (concurrency - free)))
   }
 
-  /// The answer to a claim. A full answer suggests that more tasks are ready. `leavesTasks`: it was to take no more than
-  /// its part, and others could take the rest.
-  package mutating func claimed(_ count: Int, of limit: Int, leavesTasks: Bool = false, now: BootInstant) {
+  /// The answer to a claim. A full answer suggests that more tasks are ready.
+  ///
+  /// - Parameters:
+  ///   - leavesTasks: it was to take no more than its part, and others could take the rest.
+  ///   - areReady: tasks were ready before. If it got none, others had them, or it looked through queues whose tasks were
+  ///     withdrawn, and another call goes on there.
+  package mutating func claimed(
+    _ count: Int, of limit: Int, leavesTasks: Bool = false, areReady: Bool = false, now: BootInstant
+  ) {
     isClaiming = false
     call += 1
     lastClaim = now
@@ -92,7 +98,8 @@ package struct ClaimPlanner: Sendable {
     if count > 0, let leftSince, now >= leftSince + patience { aloneUntil = now + Self.selfReliance }
     leftSince = nil
     if count == 0, !hinted {
-      notBefore = now + empty.next()
+      let pause = empty.next()
+      notBefore = now + (areReady ? min(pause, Self.glance) : pause)
       return
     }
     empty.reset()

@@ -69,12 +69,12 @@ package actor Claimer {
   private func claim(_ limit: Int, free: Int, under lease: Lease) async {
     let sentAt = BootInstant.now
     do {
-      let (claims, leavesTasks) = try await loop.uninterrupted { [store, planner] in
+      let (claims, leavesTasks, areReady) = try await loop.uninterrupted { [store, planner] in
         try await store.claim(lease.worker, limit: limit, free: free, by: planner, now: sentAt)
       }
       let now = BootInstant.now
       metrics.claims.observe(nanoseconds: sentAt.duration(to: now).nanoseconds)
-      planner.claimed(claims.count, of: limit, leavesTasks: leavesTasks, now: now)
+      planner.claimed(claims.count, of: limit, leavesTasks: leavesTasks, areReady: areReady, now: now)
       if outage.recovered() { log.notice("tasks are claimed again") }
       guard !claims.isEmpty else { return }
       await runner.start(claims, under: lease)
@@ -90,14 +90,15 @@ extension RunStore {
   /// Makes the present call of `planner`. If it looks first, for no more tasks than the worker's part, or not at all.
   package func claim(
     _ worker: WorkerID, limit: Int, free: Int, by planner: ClaimPlanner, now: BootInstant
-  ) async throws -> (claims: [Claim], leavesTasks: Bool) {
-    guard planner.looksFirst else { return (try await claim(worker, limit: limit, call: planner.call), false) }
+  ) async throws -> (claims: [Claim], leavesTasks: Bool, areReady: Bool) {
+    guard planner.looksFirst else { return (try await claim(worker, limit: limit, call: planner.call), false, false) }
     let demand = try await demand(on: worker)
     let part = planner.part(of: limit, free: free, demand, now: now)
-    let leavesTasks = part < min(limit, demand?.ready ?? 0)
-    guard part > 0 else { return ([], leavesTasks) }
+    let ready = demand?.ready ?? 0
+    let leavesTasks = part < min(limit, ready)
+    guard part > 0 else { return ([], leavesTasks, ready > 0) }
     let claims = try await claim(worker, limit: part, call: planner.call)
     // What it did not get of its part cannot run now: a limit is reached, or a storage missing.
-    return (claims, leavesTasks && claims.count == part)
+    return (claims, leavesTasks && claims.count == part, ready > 0)
   }
 }

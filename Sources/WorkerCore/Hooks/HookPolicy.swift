@@ -3,7 +3,7 @@ import TaskStore
 import TransferEngine
 
 /// Decides what becomes of a delivery after an attempt.
-struct HookPolicy {
+enum HookPolicy {
   enum Decision: Hashable {
     case finish
     case postpone(Duration, String)

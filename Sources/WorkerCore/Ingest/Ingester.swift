@@ -174,7 +174,7 @@ package actor Ingester {
       case .record(let index): index
       case .command(let index): batch.origins[index]
       }
-    return DeadLetter.message(
+    return DeadLetterMessage.message(
       for: batch.source.records[index], code: letter.code, reason: letter.reason, topic: topics.deadLetters, cut: cut)
   }
 }

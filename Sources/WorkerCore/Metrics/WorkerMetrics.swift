@@ -28,7 +28,7 @@ package final class WorkerMetrics: Sendable {
   }
 
   /// Why a write for a run was refused.
-  package enum Fence: Int, CaseIterable, Sendable {
+  package enum Refusal: Int, CaseIterable, Sendable {
     /// The store: another run owns the task.
     case epoch
     /// The worker itself: its lease is over.
@@ -60,7 +60,7 @@ package final class WorkerMetrics: Sendable {
   private let leasesLost = CountedMetric.counter(
     "reelhaul_leases_lost_total", MetricLabel("cause", LeaseEnd.self), help: "Leases that ended under the worker.")
   private let fencedWrites = CountedMetric.counter(
-    "reelhaul_fenced_writes_total", MetricLabel("cause", Fence.self),
+    "reelhaul_fenced_writes_total", MetricLabel("cause", Refusal.self),
     help: "Checkpoints and ends of runs that were refused, because the run no longer owned its task.")
   private let hooksGivenUp = CountedMetric.counter(
     "reelhaul_hooks_given_up_total", help: "Events that were not delivered to their web hook, and are not tried again.")
@@ -113,7 +113,7 @@ package final class WorkerMetrics: Sendable {
     failures.add(1, index(of: kind), number)
   }
 
-  func refused(_ fence: Fence) { fencedWrites.add(1, fence.rawValue) }
+  func refused(_ refusal: Refusal) { fencedWrites.add(1, refusal.rawValue) }
 
   func leaseLost(_ cause: LeaseEnd) { leasesLost.add(1, cause.rawValue) }
 

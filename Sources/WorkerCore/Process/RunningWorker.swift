@@ -57,13 +57,7 @@ package final class RunningWorker: Sendable {
   }
 
   private init(_ configuration: WorkerConfiguration, kinds: WorkerKinds, log: Logger) throws {
-    var postgres = try PostgresConfiguration(url: configuration.postgres)
-    postgres.applicationName = "reelhaul-worker"
-    // A dead connection that gives no error must be replaced before the fence closes.
-    var renewing = postgres
-    renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
-    // Nor must it wait for a server that takes bytes and does not answer: what comes after the fence is of no use.
-    renewing.statementTimeout = .seconds(configuration.settings.leaseSeconds) * 2 / 3
+    let (postgres, renewing) = try Self.databases(configuration)
     let policy = NetworkPolicy(allowed: configuration.allowedNetworks)
     let credentials = configuration.credentials.map { CredentialFile(path: $0) }
     let loop = EventLoop(name: "control")
@@ -111,14 +105,34 @@ package final class RunningWorker: Sendable {
       loop.shutdown()
       throw error
     }
-    server = configuration.metrics.map { [worker] place in
+    server = Self.server(for: configuration, worker: worker, loop: loop)
+    self.loop = loop
+    self.fatal = fatal
+  }
+
+  /// For the pool, and for the lease alone.
+  private static func databases(
+    _ configuration: WorkerConfiguration
+  ) throws(PostgresError) -> (PostgresConfiguration, renewing: PostgresConfiguration) {
+    var postgres = try PostgresConfiguration(url: configuration.postgres)
+    postgres.applicationName = "reelhaul-worker"
+    // A dead connection that gives no error must be replaced before the fence closes.
+    var renewing = postgres
+    renewing.acknowledgement = .seconds(configuration.settings.leaseSeconds) / 3
+    // Nor must it wait for a server that takes bytes and does not answer: what comes after the fence is of no use.
+    renewing.statementTimeout = .seconds(configuration.settings.leaseSeconds) * 2 / 3
+    return (postgres, renewing)
+  }
+
+  private static func server(
+    for configuration: WorkerConfiguration, worker: Worker, loop: EventLoop
+  ) -> HTTPServer? {
+    configuration.metrics.map { place in
       var settings = HTTPServer.Settings(port: place.port)
       settings.host = place.address
       settings.connections = 100
       return HTTPServer(loop: loop, settings: settings, handler: MetricsEndpoint(worker: worker))
     }
-    self.loop = loop
-    self.fatal = fatal
   }
 
   /// Begins the drain. A second call ends it at once.

@@ -9,12 +9,12 @@ package struct CopyHandler: KindHandler {
   package let kind = TaskKind.copy
   private let downloads: DownloadHandler
   private let uploads: UploadHandler
-  private let storages: StorageCopy
+  private let storages: CopyEngine
 
   package init(roots: StorageRoots) {
     downloads = DownloadHandler(roots: roots)
     uploads = UploadHandler(roots: roots)
-    storages = StorageCopy(roots: roots)
+    storages = CopyEngine(roots: roots)
   }
 
   package func run(_ claim: Claim, ledger: RunLedger) async -> RunOutcome {

@@ -296,8 +296,11 @@ package struct RunTable: Sendable {
     guard isAnyInLine || !lines.isEmpty else { return [:] }
     var hosts: [String: HostLines.Host] = [:]
     for run in current.values.compactMap({ runs[$0] }) where run.worker == worker && run.phase == .running {
+      // A copy between two servers may stand in line at either: it tells nothing of its host.
+      let isAtHost = !run.claim.spec.copiesBetweenServers
       hosts[LaneKey(run.claim.spec).host, default: .init()].add(
-        at: run.server, inLineFor: run.inLineSince?.duration(to: now), isMoving: run.meter.reading.rate > 0)
+        at: isAtHost ? run.server : nil, inLineFor: isAtHost ? run.inLineSince?.duration(to: now) : nil,
+        isMoving: run.meter.reading.rate > 0)
     }
     hosts[""] = nil
     return lines.limits(hosts, now: now)
@@ -309,7 +312,8 @@ package struct RunTable: Sendable {
     lines.limited = hosts
     guard !hosts.isEmpty else { return [] }
     let inLine = currentRuns { run in
-      run.phase == .running && run.inLineSince.map { $0.duration(to: now) >= HostLines.patience } ?? false
+      run.phase == .running && !run.claim.spec.copiesBetweenServers
+        && run.inLineSince.map { $0.duration(to: now) >= HostLines.patience } ?? false
     }
     return Dictionary(grouping: inLine) { LaneKey($0.1.claim.spec).host }
       .filter { $0.value.count > lines.reserve && lines.mayRelieve($0.key, now: now) }
@@ -331,5 +335,12 @@ package struct RunTable: Sendable {
   /// Counts among the runs that are not current.
   private func count(_ isMeant: (Phase) -> Bool) -> Int {
     former.count { runs[$0].map { isMeant($0.phase) } ?? false }
+  }
+}
+
+extension TaskSpec {
+  /// Whether it copies from a server to a server.
+  fileprivate var copiesBetweenServers: Bool {
+    kind == .copy && ![source, destination ?? ""].contains { StorageURL.hasScheme($0.utf8) }
   }
 }

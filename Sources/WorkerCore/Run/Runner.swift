@@ -9,7 +9,6 @@ package actor Runner {
   /// The ledger and the Swift task of one run.
   private struct Work {
     let ledger: RunLedger
-    let begunAt: BootInstant
     /// Whether its end is written, or will not be, and is counted. Then the run only finishes what it has left.
     var isCounted = false
     /// Whether its end is being written, because it does not stop.
@@ -70,7 +69,7 @@ package actor Runner {
       let meter = ProgressMeter(bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, now: now)
       let deadline = handlers[claim.spec.kind]?.policy.timeout.map { now + $0 }
       let id = table.begin(claim, under: lease.worker, meter: meter, deadline: deadline)
-      works[id] = Work(ledger: ledger, begunAt: now, task: loop.task { await self.run(id, ledger) })
+      works[id] = Work(ledger: ledger, task: loop.task { await self.run(id, ledger) })
     }
   }
 
@@ -128,7 +127,7 @@ package actor Runner {
     guard let work = works[id], !work.isCounted else { return }
     works[id]?.isCounted = true
     let kind = work.ledger.claim.spec.kind
-    let time = work.begunAt.duration(to: .now)
+    let time = work.ledger.begunAt.duration(to: .now)
     metrics.ended(kind, outcome, after: time)
     tracer?.ran(work.ledger, outcome, failure, for: time)
     if let failure, outcome != .lost { metrics.failed(kind, failure) }

@@ -3,23 +3,13 @@ import TransferEngine
 
 /// Decides which of a volume's staging files and scratch directories no task will need again.
 package struct StagingSweepPlanner: Sendable {
-  package struct Entry: Hashable, Sendable {
-    package var name: StagingName
-    /// Seconds since the file was modified; negative if the file server's clock is ahead.
+  package struct Entry<Name: Hashable & Sendable>: Hashable, Sendable {
+    package var name: Name
+    /// Seconds since the file was modified, or an entry of the directory was made or removed; negative if the file
+    /// server's clock is ahead.
     package var age: Int
 
-    package init(name: StagingName, age: Int) {
-      self.name = name
-      self.age = age
-    }
-  }
-
-  package struct ScratchEntry: Hashable, Sendable {
-    package var name: ScratchName
-    /// Seconds since an entry of the directory was made or removed; negative if the file server's clock is ahead.
-    package var age: Int
-
-    package init(name: ScratchName, age: Int) {
+    package init(name: Name, age: Int) {
       self.name = name
       self.age = age
     }
@@ -31,10 +21,10 @@ package struct StagingSweepPlanner: Sendable {
   /// file of an unknown task is kept as long, because it may belong to another fleet that shares the root.
   package static let kept = 7 * 86_400
 
-  private let candidates: [Entry]
-  private let scratches: [ScratchEntry]
+  private let candidates: [Entry<StagingName>]
+  private let scratches: [Entry<ScratchName>]
 
-  package init(_ entries: [Entry], scratches: [ScratchEntry] = []) {
+  package init(_ entries: [Entry<StagingName>], scratches: [Entry<ScratchName>] = []) {
     candidates = entries.filter { $0.age >= Self.quiet }
     self.scratches = scratches.filter { $0.age >= Self.quiet }
   }

@@ -87,9 +87,11 @@ package actor Sweeper {
 
   private func tidy() async {
     if !hasRested {
-      hasRested = true
       // A database that was restored has lanes that only this puts right. All else can wait: all workers may start at once.
-      await go(on: "the store cannot be tidied") { try await store.restLanes() }
+      await go(on: "lanes cannot be switched off") {
+        try await store.restLanes()
+        hasRested = true
+      }
     }
     // By chance, without a memory: workers may all end before any of them has waited for so long.
     if Double.random(in: 0..<1) < pause / tidyPause / Double(fleet.workers) {

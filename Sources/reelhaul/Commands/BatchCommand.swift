@@ -40,7 +40,7 @@ extension Subcommand {
     do {
       try await Fleet.reachKafka(context.arguments)
       let stop = StopSignal()
-      await stop.isListening()
+      await stop.listening()
       input.isStopped = { stop.hasCome }
       try await run.run(input)
       if stop.hasCome {

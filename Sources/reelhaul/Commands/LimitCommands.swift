@@ -1,4 +1,5 @@
 import CommandLineKit
+import TaskAdvice
 import TaskCore
 import TaskStore
 import WorkerOptions
@@ -19,7 +20,7 @@ extension Subcommand {
   ) { context in
     let limits = try await Fleet.withStore(context) { try await $0.limits() }
     if context.wantsJSON {
-      context.output.json(limits)
+      context.output.documents(limits) { $0.write(to: &$1) }
     } else {
       context.print(.limits(limits))
     }
@@ -90,7 +91,7 @@ extension Subcommand {
       return try await store.limits().first { $0.isOf(plain.scope, plain.name) } ?? plain
     }
     if context.wantsJSON {
-      context.output.json(use)
+      context.output.document { use.write(to: &$0) }
     } else {
       context.print(.limits([use]))
     }

@@ -24,9 +24,9 @@ extension Subcommand {
   ) { context in
     let filter = try TaskFilter(context.arguments)
     let (next, shown) = try await Fleet.withStore(context) { store in
-      let page = try await store.pageOf(filter)
+      let page = try await store.fullPage(filter)
       if context.wantsJSON {
-        context.output.json(try await TaskReport.of(page.tasks, in: store))
+        context.output.documents(try await TaskReport.of(page.tasks, in: store)) { $0.write(to: &$1) }
       } else if page.tasks.isEmpty {
         context.note("No tasks match.")
       } else {
@@ -43,21 +43,6 @@ extension Subcommand {
       )
     }
     return .done
-  }
-}
-
-extension TaskReader {
-  /// A page that is only shorter than asked for if there are no more tasks, however long it takes.
-  fileprivate func pageOf(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> {
-    var page = try await self.page(filter)
-    while let next = page.next, page.tasks.count < filter.limit {
-      var rest = filter
-      rest.limit -= page.tasks.count
-      rest.cursor = next
-      let more = try await self.page(rest)
-      page = TaskPage(tasks: page.tasks + more.tasks, next: more.next)
-    }
-    return page
   }
 }
 

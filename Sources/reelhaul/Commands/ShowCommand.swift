@@ -30,7 +30,7 @@ extension Subcommand {
       }
       let report = try await TaskReport.of(task, in: store)
       if context.wantsJSON {
-        context.output.json(report)
+        context.output.document { report.write(to: &$0) }
       } else {
         for line in TaskDetails.lines(report) { context.output.line(line) }
       }

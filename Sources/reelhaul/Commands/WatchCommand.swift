@@ -69,7 +69,7 @@ private func printOnce(
   _ tasks: [TaskDocument], in store: any TaskReader & FleetReader, _ context: Context
 ) async throws {
   if context.wantsJSON {
-    context.output.json(try await TaskReport.of(tasks, in: store))
+    context.output.documents(try await TaskReport.of(tasks, in: store)) { $0.write(to: &$1) }
   } else if tasks.isEmpty {
     context.note("No tasks match.")
   } else {

@@ -1,5 +1,6 @@
 import CommandLineKit
 import ReelhaulCodec
+import ReelhaulMessages
 import TaskCore
 import TaskStore
 import WorkerOptions
@@ -33,7 +34,7 @@ extension Subcommand {
       (try await store.workers(), try await store.backlog())
     }
     if context.wantsJSON {
-      context.output.json(workers)
+      context.output.documents(workers, WorkerDocumentJSON.write)
     } else if workers.isEmpty {
       context.note("There are no workers. Start one with 'reelhaul worker', or a whole fleet with 'reelhaul up'.")
     } else {

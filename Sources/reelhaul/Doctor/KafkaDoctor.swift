@@ -41,7 +41,7 @@ struct KafkaDoctor {
       ]
     }
     let brokers = Finding(
-      "broker", .ok, "\(metadata.brokers.count) at \(configuration.bootstrap)")
+      "broker", .ok, "\(metadata.brokers) at \(configuration.bootstrap)")
     guard let plan else { return [brokers] }
     let topics = topics(plan.topics, metadata)
     guard topics.status != .failed else { return [brokers, topics] }
@@ -113,9 +113,9 @@ struct KafkaDoctor {
   /// nothing.
   static func unread(_ check: String, _ what: String, _ error: KafkaError) -> Finding {
     Finding(
-      check, error.isRefusal ? .skipped : error.isRetriable ? .unreachable : .failed,
+      check, error.isRefusal ? .skipped : error.isRetryable ? .unreachable : .failed,
       "\(what) cannot be read: \(error)",
-      advice: error.isRetriable ? "Check that enough of the cluster's brokers run." : nil)
+      advice: error.isRetryable ? "Check that enough of the cluster's brokers run." : nil)
   }
 
   private func topics(_ plan: [TopicSpec], _ metadata: ClusterMetadata) -> Finding {

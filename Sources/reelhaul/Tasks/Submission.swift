@@ -79,7 +79,11 @@ struct Submission: Sendable {
         .failed, "task \(spec.id) already exists and is different: \(other.joined(separator: ", "))",
         hint: "It is not changed: 'reelhaul show \(spec.id)'. Without --id a new task gets its own id.")
     }
-    if context.wantsJSON { try await TaskReport.of(tasks.documents, in: store).forEach(context.output.json) }
+    if context.wantsJSON {
+      for report in try await TaskReport.of(tasks.documents, in: store) {
+        context.output.document { report.write(to: &$0) }
+      }
+    }
     return tasks.exit(context) { $0.state != .succeeded && (toItsEnd || $0.state.isFinal) }
   }
 }

@@ -39,3 +39,16 @@ extension TaskDocument {
     return DisplayWidth.printable((words + [title]).joined(separator: "  "))
   }
 }
+
+extension [TaskDocument] {
+  /// How many are in each state, and their rate; nil if there are none. Of the states `more` there are others.
+  func summary(more: Set<TaskState>) -> String? {
+    guard !isEmpty else { return nil }
+    let rate = reduce(0) { $0 + ($1.state == .running ? $1.rate ?? 0 : 0) }
+    let counts = TaskState.allCases.compactMap { state in
+      let count = self.count { $0.state == state }
+      return count > 0 ? "\(count)\(more.contains(state) ? "+" : "") \(state.rawValue)" : nil
+    }
+    return counts.joined(separator: ", ") + (rate > 0 ? "; \(ByteCount(rate).rate)" : "")
+  }
+}

@@ -7,15 +7,12 @@ import WorkerOptions
 
 extension TaskSpec {
   /// The task that the command line describes, with an id of its own where none is given. Single values are checked
-  /// here; the caller checks the whole. `uuid` finds the task that the value of an option names.
-  init(
-    kind: TaskKind, source: String, _ arguments: Arguments,
-    uuid: (String, OptionSpec) throws(UsageError) -> UniqueID = TaskField.Value.uuid
-  ) throws {
+  /// here; the caller checks the whole. `named`: the tasks that values name which are no ids.
+  init(kind: TaskKind, source: String, _ arguments: Arguments, named: [String: UniqueID] = [:]) throws {
     self.init(id: .make(), kind: kind, source: source)
     for field in TaskField.all {
       guard let option = OptionSpec(field) else { continue }
-      try field.value.take(option, from: arguments, uuid: uuid, into: &self)
+      try field.value.take(option, from: arguments, named: named, into: &self)
     }
   }
 
@@ -31,25 +28,26 @@ extension TaskSpec {
     guard !endings.isEmpty else { return try TaskSpec(kind: kind, source: source, context.arguments) }
     let ids = try await Fleet.withStore(context) { [names = endings.map(\.1)] in try await TaskLookup($0).ids(names) }
     let named = Dictionary(zip(endings.map(\.0), ids)) { $1 }
-    return try TaskSpec(kind: kind, source: source, context.arguments) { text, option throws(UsageError) in
-      if let id = named[text] { return id }
-      return try TaskField.Value.uuid(text, of: option)
-    }
+    return try TaskSpec(kind: kind, source: source, context.arguments, named: named)
   }
 }
 
 extension TaskField.Value {
   /// Sets the field to what the command line gives, or leaves it as it is.
   fileprivate func take(
-    _ option: OptionSpec, from arguments: Arguments, uuid: (String, OptionSpec) throws(UsageError) -> UniqueID,
-    into spec: inout TaskSpec
+    _ option: OptionSpec, from arguments: Arguments, named: [String: UniqueID], into spec: inout TaskSpec
   ) throws(UsageError) {
     guard option.takesValue ? arguments.given(option) != nil : arguments[flag: option] else { return }
     let text = arguments[option] ?? ""
     switch self {
     case .id(let place): place.set(&spec, try Self.uuid(text, of: option))
     case .ids(let place):
-      place.set(&spec, try arguments.all(option).map { text throws(UsageError) in try uuid(text, option) })
+      place.set(
+        &spec,
+        try arguments.all(option).map { text throws(UsageError) in
+          if let id = named[text] { return id }
+          return try Self.uuid(text, of: option)
+        })
     case .kind(let place): place.set(&spec, TaskKind(rawValue: text))
     case .text(let place, _), .name(let place, _): place.set(&spec, text)
     case .optionalText(let place, _), .optionalName(let place, _): place.set(&spec, text)
@@ -87,7 +85,7 @@ extension TaskField.Value {
     }
   }
 
-  static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UniqueID {
+  private static func uuid(_ text: String, of option: OptionSpec) throws(UsageError) -> UniqueID {
     guard let id = UniqueID(text) else {
       throw UsageError("\(option.spelling) must be a UUID such as \(UniqueID.make()), not \"\(text)\"")
     }

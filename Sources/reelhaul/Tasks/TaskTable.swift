@@ -17,7 +17,7 @@ extension Table {
     var table = Table(columns)
     for (task, error) in zip(documents, errors) {
       var cells = [
-        "\(task.spec.id)", task.status, percent(task), task.bytesTotal.map { "\(ByteCount($0))" } ?? "",
+        "\(task.spec.id)", task.status, task.progressItem.percent, task.bytesTotal.map { "\(ByteCount($0))" } ?? "",
         task.state == .running ? task.rate.map { ByteCount($0).rate } ?? "" : "",
         task.eta.map { DurationText.clock(seconds: $0) } ?? "", "\(task.spec.priority)", task.spec.queue, task.title,
       ]
@@ -25,11 +25,5 @@ extension Table {
       table.add(cells)
     }
     return table
-  }
-
-  private static func percent(_ task: TaskDocument) -> String {
-    if task.state == .succeeded { return "100%" }
-    guard let total = task.bytesTotal, total > 0 else { return "" }
-    return "\(Int(min(1, Double(task.bytesDone) / Double(total)) * 100))%"
   }
 }

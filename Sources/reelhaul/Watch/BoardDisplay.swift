@@ -18,7 +18,8 @@ struct BoardDisplay: TaskDisplay {
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
     terminal.width = TerminalSize.columns(of: STDOUT_FILENO).map(Int.init) ?? terminal.width
     let rows = TerminalSize.rows(of: STDOUT_FILENO).map(Int.init) ?? 24
-    let board = ProgressBoard(items: tasks.map(\.progressItem), footer: Self.footer(tasks, more))
+    let footer = tasks.count == 1 ? "" : tasks.summary(more: more) ?? "nothing to do"
+    let board = ProgressBoard(items: tasks.map(\.progressItem), footer: footer)
     output.write(writer.frame(board.lines(on: terminal, height: max(2, rows - 1)), width: terminal.width))
   }
 
@@ -28,16 +29,5 @@ struct BoardDisplay: TaskDisplay {
   mutating func say(_ line: String, in ink: Paint.Ink?) {
     let lines = terminal.wrap(DisplayWidth.printable(line)).map { line in ink.map { terminal.paint($0, line) } ?? line }
     output.write(writer.above(lines, width: terminal.width))
-  }
-
-  private static func footer(_ tasks: [TaskDocument], _ more: Set<TaskState>) -> String {
-    guard tasks.count != 1 else { return "" }
-    let rate = tasks.reduce(0) { $0 + ($1.state == .running ? $1.rate ?? 0 : 0) }
-    let counts = TaskState.allCases.compactMap { state in
-      let count = tasks.count { $0.state == state }
-      return count > 0 ? "\(count)\(more.contains(state) ? "+" : "") \(state.rawValue)" : nil
-    }
-    guard !counts.isEmpty else { return "nothing to do" }
-    return counts.joined(separator: ", ") + (rate > 0 ? "; \(ByteCount(rate).rate)" : "")
   }
 }

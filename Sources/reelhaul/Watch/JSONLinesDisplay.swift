@@ -1,4 +1,5 @@
 import CommandLineKit
+import ReelhaulMessages
 import TaskCore
 import WorkerOptions
 
@@ -13,7 +14,7 @@ struct JSONLinesDisplay: TaskDisplay {
 
   mutating func show(_ tasks: [TaskDocument], more: Set<TaskState>) {
     shown.update(tasks) { last, task, _ in
-      if last != task { output.json(task) }
+      if last != task { output.document { TaskDocumentJSON.write(task, to: &$0) } }
       return task
     }
   }

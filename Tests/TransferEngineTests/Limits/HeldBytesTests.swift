@@ -4,14 +4,21 @@ import Testing
 
 @testable import TransferEngine
 
+extension HeldBytes.Holder {
+  /// One of the roots that send to `server`.
+  fileprivate static func root(_ server: String, _ root: String = "default") -> Self {
+    Self(server: server, root: root)
+  }
+}
+
 @Suite struct HeldBytesTests {
   @Test("uploads hold no more bytes than the limit, and get them in their order") func inOrder() async throws {
     let held = HeldBytes(limit: 200)
     let (first, others) = (Lock(false), Lock(false))
     let order = Lock<[Int]>([])
     let large = Task {
-      let more = try await held.take(40, for: "host")
-      try await held.holding(50, for: "host") {
+      let more = try await held.take(40, for: .root("host"))
+      try await held.holding(50, for: .root("host")) {
         while !first.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
       }
       withExtendedLifetime(more) {}
@@ -21,7 +28,7 @@ import Testing
     for (number, count) in [20, 5, 1000, 1000].enumerated() {
       waiting.append(
         Task {
-          try await held.holding(Int64(count), for: "host") {
+          try await held.holding(Int64(count), for: .root("host")) {
             order.withLock { $0.append(number) }
             while number < 3, !others.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
           }
@@ -41,17 +48,19 @@ import Testing
   @Test("who is canceled in the line leaves it, and those behind go on") func canceled() async throws {
     let held = HeldBytes(limit: 200)
     var kept: [HeldBytes.Portion] = []
-    for (host, count) in [("a", 50), ("b", 50), ("c", 30)] { kept.append(try await held.take(Int64(count), for: host)) }
+    for (host, count) in [("a", 50), ("b", 50), ("c", 30)] {
+      kept.append(try await held.take(Int64(count), for: .root(host)))
+    }
     let gate = Lock(false)
     let first = Task {
-      try await held.holding(50, for: "host") {
+      try await held.holding(50, for: .root("host")) {
         while !gate.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
       }
     }
     try await eventually("it is held") { held.held == 180 }
-    let large = Task { try await held.holding(50, for: "second") {} }
+    let large = Task { try await held.holding(50, for: .root("second")) {} }
     try await eventually("it waits") { held.waiting == 1 }
-    let small = Task { try await held.holding(20, for: "third") {} }
+    let small = Task { try await held.holding(20, for: .root("third")) {} }
     try await eventually("it waits too") { held.waiting == 2 }
     large.cancel()
     await #expect(throws: CancellationError.self) { try await large.value }
@@ -66,11 +75,12 @@ import Testing
   @Test("a portion of any size leaves something for another host") func large() async throws {
     let held = HeldBytes(limit: 100)
     var kept: [HeldBytes.Portion] = []
-    for _ in 0..<2 { kept.append(try await held.take(1000, for: "slow")) }
-    #expect(held.takeNow(1, for: "slow") == nil)
-    kept.append(try await held.take(1000, for: HeldBytes.relays(to: "slow")))
-    #expect(held.takeNow(1, for: HeldBytes.relays(to: "slow")) == nil)
-    kept.append(try #require(held.takeNow(1000, for: "other")))
+    for _ in 0..<2 { kept.append(try await held.take(1000, for: .root("slow"))) }
+    #expect(held.takeNow(1, for: .root("slow")) == nil)
+    kept.append(try await held.take(1000, for: .relays(to: "slow")))
+    #expect(held.takeNow(1, for: .relays(to: "slow")) == nil)
+    for root in ["second", "third"] { #expect(held.takeNow(1, for: .root("slow", root)) == nil) }
+    kept.append(try #require(held.takeNow(1000, for: .root("other"))))
     #expect(kept.map(\.count) == [25, 25, 25, 25] && held.held == 100)
     withExtendedLifetime(kept) {}
   }
@@ -113,7 +123,7 @@ import Testing
     let held = HeldBytes(limit: 100)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }
-      try await held.holding(200, for: "host") {}
+      try await held.holding(200, for: .root("host")) {}
     }
     _ = await task.result
     #expect(held.held == 0 && held.waiting == 0)
@@ -126,7 +136,7 @@ import Testing
       for number in 0..<2000 {
         group.addTask {
           let taking = Task {
-            try await held.holding(Int64(number % 25 + 1), for: "host \(number % 7)") {
+            try await held.holding(Int64(number % 25 + 1), for: .root("host \(number % 7)")) {
               #expect(held.held <= 100)
               await Task.yield()
             }
@@ -143,18 +153,18 @@ import Testing
   @Test("one host keeps no more than half of what the others leave, and holds up no other") func shares() async throws {
     let held = HeldBytes(limit: 100)
     var kept: [HeldBytes.Portion] = []
-    for _ in 0..<5 { kept.append(try await held.take(10, for: "hangs")) }
-    let sixth = Task { _ = try await held.take(10, for: "hangs") }
+    for _ in 0..<5 { kept.append(try await held.take(10, for: .root("hangs"))) }
+    let sixth = Task { _ = try await held.take(10, for: .root("hangs")) }
     try await eventually("it waits for its own host") { held.waiting == 1 }
-    for _ in 0..<2 { kept.append(try await held.take(10, for: "slow")) }
-    #expect(held.takeNow(10, for: "slow") == nil, "half of what is left")
-    let large = try #require(held.takeNow(25, for: "other"), "one is always allowed")
-    #expect(held.held == 95 && held.takeNow(6, for: "none") == nil)
+    for _ in 0..<2 { kept.append(try await held.take(10, for: .root("slow"))) }
+    #expect(held.takeNow(10, for: .root("slow")) == nil, "half of what is left")
+    let large = try #require(held.takeNow(25, for: .root("other")), "one is always allowed")
+    #expect(held.held == 95 && held.takeNow(6, for: .root("none")) == nil)
     large.shrink(to: 20)
     #expect(held.held == 90)
-    let fourth = Task { try await held.take(20, for: "fourth") }
+    let fourth = Task { try await held.take(20, for: .root("fourth")) }
     try await eventually("it waits for others") { held.waiting == 2 }
-    #expect(held.takeNow(1, for: "fifth") == nil, "a small one does not pass by a larger one")
+    #expect(held.takeNow(1, for: .root("fifth")) == nil, "a small one does not pass by a larger one")
     kept.removeFirst()
     let portion = try await fourth.value
     #expect(held.held == 100 && held.waiting == 1 && portion.count == 20)

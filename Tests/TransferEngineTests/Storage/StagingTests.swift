@@ -104,9 +104,7 @@ import Testing
   func listsAndDiscards() throws {
     let file = try fixture.staged(String(repeating: "x", count: 10_000), task: task)
     _ = try FileDescriptor.open("\(fixture.staging)/stray", O_WRONLY | O_CREAT)
-    let staged = try volume.staged()
-    #expect(staged.map(\.name) == [file.name])
-    #expect(staged[0].bytes >= 10_000)
+    #expect(try volume.staged().map(\.name) == [file.name])
     try volume.discard(file.name)
     try volume.discard(file.name)
     #expect(try volume.staged().isEmpty)

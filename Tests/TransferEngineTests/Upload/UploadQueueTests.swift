@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test("no more is sent at once than the server's connections that are the upload's own") func shared() async throws {
-    let state = try await run(share: { $0 < 100 ? 3 : 8 }) { _ in false }
+    let state = try await run(share: { $0 < 100 ? 3 : 8 }, { _ in false })
     #expect(state.widths.prefix(100).max() == 3 && state.widths.max() == 8 && state.sent.count == 200)
   }
 

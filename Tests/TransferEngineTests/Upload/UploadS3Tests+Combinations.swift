@@ -24,7 +24,8 @@ extension UploadS3Tests {
     }
   }
 
-  @Test("parts stand in no line for connections: a small file need not wait behind them") func leavesRoom() async throws {
+  @Test("parts stand in no line for connections: a small file need not wait behind them") func leavesRoom() async throws
+  {
     try await UploadHarness.run(hostConnections: 2) { harness in
       try harness.put(Self.bytes())
       let gate = OriginGate()

@@ -144,7 +144,7 @@ extension UploadS3Tests {
       #expect(origin.exchanges("/film.mp4").count == 1)
       let quarter = HeldBytes.standardLimit / 4
       var rest = try [quarter, quarter, quarter, quarter - file.size].enumerated().map { number, count in
-        try #require(held.takeNow(count, for: "\(number)"))
+        try #require(held.takeNow(count, for: .relays(to: "\(number)")))
       }
       #expect(rest.count == 4)
       async let second = run("two.mp4")

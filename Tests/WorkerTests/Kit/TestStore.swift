@@ -33,7 +33,7 @@ final class TestStore: TaskStore {
     var tidies = 0
     var rests = 0
     var hookMoves = 0
-    var refusesHookMoves = false
+    var refusesSteps = false
     var hookFailures = 0
     var relayThreads: Set<String> = []
     var onCheckpoint: (@Sendable () -> Void)?
@@ -77,7 +77,8 @@ final class TestStore: TaskStore {
   var tidies: Int { faults.withLock { $0.tidies } }
   var rests: Int { faults.withLock { $0.rests } }
   var hookMoves: Int { faults.withLock { $0.hookMoves } }
-  func refuseHookMoves() { faults.withLock { $0.refusesHookMoves = true } }
+  /// The first rest of lanes and all changes of web hooks fail.
+  func refuseSteps() { faults.withLock { $0.refusesSteps = true } }
 
   /// From now on a claim of clean-ups takes so long.
   func delayCleanupClaims(by time: Duration) { faults.withLock { $0.cleanupClaimsTake = time } }
@@ -294,7 +295,11 @@ final class TestStore: TaskStore {
   }
 
   func restLanes() async throws {
-    faults.withLock { $0.rests += 1 }
+    let isRefused = faults.withLock { faults in
+      faults.rests += 1
+      return faults.refusesSteps && faults.rests == 1
+    }
+    if isRefused { throw StoreError.failed("no rest") }
     try reach()
     try await inner.restLanes()
   }
@@ -308,7 +313,7 @@ final class TestStore: TaskStore {
   func goOnMovingHooks() async throws {
     let isRefused = faults.withLock { faults in
       faults.hookMoves += 1
-      return faults.refusesHookMoves
+      return faults.refusesSteps
     }
     if isRefused { throw StoreError.failed("no hooks") }
     try reach()
@@ -383,7 +388,9 @@ final class TestStore: TaskStore {
 
   func page(_ filter: TaskFilter) async throws -> TaskPage<TaskDocument> { try await inner.page(filter) }
 
-  func checkpoint(of id: UniqueID) async throws -> Checkpoint? { try await inner.checkpoint(of: id) }
+  func checkpoints(of tasks: [UniqueID]) async throws -> [UniqueID: Checkpoint] {
+    try await inner.checkpoints(of: tasks)
+  }
 
   func workers() async throws -> [WorkerDocument] { try await inner.workers() }
 

@@ -31,11 +31,12 @@ extension SimulatedWorker {
       },
       then: { worker, answer in
         worker.isClaiming = false
-        guard let (taken, leavesTasks) = answer else {
+        guard let (taken, leavesTasks, areReady) = answer else {
           worker.claims.failed(now: worker.now)
           return worker.pumpClaims()
         }
-        worker.claims.claimed(taken.count, of: limit, leavesTasks: leavesTasks, now: worker.now)
+        worker.claims.claimed(
+          taken.count, of: limit, leavesTasks: leavesTasks, areReady: areReady, now: worker.now)
         if worker.lease.worker == id { for claim in taken { try await worker.begin(claim, id) } }
         worker.pumpClaims()
       })

@@ -1,20 +1,6 @@
 import ReelhaulSystem
 import TaskCore
 
-/// The owner of a ``StagingWriter``, whose bytes it collects.
-protocol StagingOwner: AnyObject {
-  /// The identity under which the bytes of `generation` are recorded; `nil` if they cannot be resumed.
-  func recordable(generation: Int) -> SourceIdentity?
-  /// Whether nothing has proven yet that the bytes are all.
-  var isUnproven: Bool { get }
-  /// The present file is open.
-  func opened(_ file: StagedFile)
-  /// No bytes arrive: writes those that are gathered. Returns false if this is no stall.
-  func standsStill() -> Bool
-  /// The file cannot be written, or its checkpoint cannot be recorded.
-  func stagingFailed(_ failure: TaskFailure)
-}
-
 /// Collects a task's bytes in a staging file. It opens, syncs and records the file while more bytes arrive.
 // @unchecked: used only on its loop.
 final class StagingWriter: @unchecked Sendable {
@@ -24,7 +10,7 @@ final class StagingWriter: @unchecked Sendable {
   private let ledger: any DownloadLedger
   private let options: DownloadOptions
   /// The owner sets this before the run begins.
-  weak var owner: (any StagingOwner)?
+  weak var owner: Download?
   /// The present generation's file.
   private(set) var staged: StagedFile?
   private(set) var follower: DigestFollower?

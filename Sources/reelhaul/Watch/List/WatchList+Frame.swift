@@ -38,18 +38,8 @@ extension WatchList {
     let head =
       isOld
       ? terminal.paint(.red, cut("What is shown is old: PostgreSQL cannot be reached."))
-      : terminal.paint(.bold, cut(headline))
+      : terminal.paint(.bold, cut(tasks.summary(more: more) ?? "no tasks"))
     return [head, terminal.paint(.dim, cut(filterLine))] + body + [lastLine(cut, terminal)]
-  }
-
-  private var headline: String {
-    let rate = tasks.reduce(0) { $0 + ($1.state == .running ? $1.rate ?? 0 : 0) }
-    let counts = TaskState.allCases.compactMap { state in
-      let count = tasks.count { $0.state == state }
-      return count > 0 ? "\(count)\(more.contains(state) ? "+" : "") \(state.rawValue)" : nil
-    }
-    return (counts.isEmpty ? "no tasks" : counts.joined(separator: ", "))
-      + (rate > 0 ? "; \(ByteCount(rate).rate)" : "")
   }
 
   private var filterLine: String {

@@ -32,7 +32,7 @@ struct WatchScreen {
       screen.restore()
       stop.end()
     }
-    await stop.isListening()
+    await stop.listening()
     defer { screen.restore() }
     let code = try await loop()
     await client?.close()

@@ -4,7 +4,7 @@ import ReelhaulMessages
 
 /// A record that could not be applied, for the `dead-letters` topic: its key, value and headers unchanged, with its
 /// origin and the reason in additional headers.
-package enum DeadLetter {
+package enum DeadLetterMessage {
   /// The bytes that are kept of a value that is too large for the topic. Of its headers the same amount is kept, or
   /// none. The complete record is still in its own topic.
   package static let excerpt = 64 << 10

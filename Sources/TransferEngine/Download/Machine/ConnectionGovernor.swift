@@ -6,55 +6,53 @@
 /// compares the throughput before a change with the throughput after it, when new connections had time to move bytes. Its
 /// verdict is void as soon as the throughput falls far below the one that it was based on. So a burst at the beginning
 /// cannot keep a download at few connections.
-public struct ConnectionGovernor: Sendable {
+struct ConnectionGovernor: Sendable {
   /// The numbers it is steered by. Bytes per second and milliseconds.
-  public struct Limits: Hashable, Sendable {
+  struct Limits: Hashable, Sendable {
     /// A connection with a lower rate is slow, and others are opened without a trial.
-    public var slowRate: Int64 = 24 << 20
+    var slowRate: Int64 = 24 << 20
     /// A download with this throughput gets no more connections: the disk or a core is the next limit.
-    public var fastThroughput: Int64 = 1 << 30
+    var fastThroughput: Int64 = 1 << 30
     /// A download that is to have less than this has no ramp: its bytes come in lumps, of which a short time tells
     /// nothing.
-    public var smallThroughput: Int64 = 1 << 20
+    var smallThroughput: Int64 = 1 << 20
     /// If connections move no byte for so long, another one is opened.
-    public var standstill: Int64 = 2000
+    var standstill: Int64 = 2000
     /// The time that the ramp measures between two steps.
-    public var rampWindow: Int64 = 100
+    var rampWindow: Int64 = 100
     /// After a change, the time without and the time of a measurement, if connections are slow …
-    public var settling: Int64 = 1000
-    public var measuring: Int64 = 1000
+    var settling: Int64 = 1000
+    var measuring: Int64 = 1000
     /// … and if they are fast, because then a shorter time tells enough.
-    public var fastSettling: Int64 = 100
-    public var fastMeasuring: Int64 = 150
+    var fastSettling: Int64 = 100
+    var fastMeasuring: Int64 = 150
     /// The time until a failed trial is repeated. It doubles with each failure, up to `longestRest`.
-    public var rest: Int64 = 5000
-    public var longestRest: Int64 = 60_000
+    var rest: Int64 = 5000
+    var longestRest: Int64 = 60_000
     /// The time until as many connections as were refused are tried again. It doubles each time they are refused again,
     /// up to `longestCaution`.
-    public var caution: Int64 = 60_000
-    public var longestCaution: Int64 = 960_000
+    var caution: Int64 = 60_000
+    var longestCaution: Int64 = 960_000
     /// A trial with more connections succeeds if it brings this share of what the new ones can bring at best. A trial with
     /// fewer succeeds if it costs less than `lossPercent` of what the closed ones brought at best.
-    public var gainPercent: Int64 = 40
-    public var lossPercent: Int64 = 30
+    var gainPercent: Int64 = 40
+    var lossPercent: Int64 = 30
     /// A verdict is void if the throughput falls below this share of the one that it was based on.
-    public var voidPercent: Int64 = 60
-
-    public init() {}
+    var voidPercent: Int64 = 60
   }
 
   /// The bytes that arrived since the last sample.
-  public struct Sample: Hashable, Sendable {
-    public var milliseconds: Int64
+  struct Sample: Hashable, Sendable {
+    var milliseconds: Int64
     /// On all connections.
-    public var bytes: Int64
+    var bytes: Int64
     /// The connections that received during the whole time, and their bytes.
-    public var settled: Int
-    public var settledBytes: Int64
+    var settled: Int
+    var settledBytes: Int64
     /// The download itself made a connection wait, for a limit or a slow disk.
-    public var isHeldBack: Bool
+    var isHeldBack: Bool
 
-    public init(milliseconds: Int64, bytes: Int64, settled: Int, settledBytes: Int64, isHeldBack: Bool = false) {
+    init(milliseconds: Int64, bytes: Int64, settled: Int, settledBytes: Int64, isHeldBack: Bool = false) {
       self.milliseconds = min(max(1, milliseconds), 1 << 20)
       self.bytes = min(max(0, bytes), 1 << 50)
       self.settled = settled
@@ -64,17 +62,17 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// How many connections there should be now.
-  public private(set) var connections: Int
+  private(set) var connections: Int
   /// Bytes per second of one connection, of late; `nil` at first.
-  public private(set) var connectionRate: Int64?
+  private(set) var connectionRate: Int64?
   /// The throughput that is wanted, in bytes per second; `nil`: as much as there is.
-  public var wanted: Int64?
+  var wanted: Int64?
   /// The equal part of a limit that the download has in common with others, in bytes per second; `nil`: there is no
   /// such limit. It may have more while others have less.
-  public var share: Int64?
+  var share: Int64?
 
   /// How many connections the host gives this download at most, because others use it as well.
-  public var allowed = Int.max {
+  var allowed = Int.max {
     didSet {
       if connections > most { setBack(to: most) }
       // What was held down by others finds out again how much it can use.
@@ -139,7 +137,7 @@ public struct ConnectionGovernor: Sendable {
   ///
   /// - Parameter rate: bytes per second of one connection, if `start` is what was right for this host a short time ago.
   ///   The download then begins without the ramp.
-  public init(maximum: Int, start: Int = 1, rate: Int64? = nil, limits: Limits = Limits()) {
+  init(maximum: Int, start: Int = 1, rate: Int64? = nil, limits: Limits = Limits()) {
     self.limits = limits
     self.maximum = max(1, maximum)
     ceiling = self.maximum
@@ -151,7 +149,7 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// The milliseconds until the next sample should be taken.
-  public var interval: Int64 {
+  var interval: Int64 {
     switch phase {
     case .ramp: limits.rampWindow / 2
     case .measuring(_, let trial): trial != nil && isFast ? limits.fastMeasuring / 3 : 1000
@@ -159,7 +157,7 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// Takes a sample.
-  public mutating func observe(_ sample: Sample) {
+  mutating func observe(_ sample: Sample) {
     estimate(sample)
     sinceBreak = sinceBreak == .max ? .max : min(sinceBreak + sample.milliseconds, limits.rest)
     sinceRefusal = sinceRefusal == .max ? .max : min(sinceRefusal + sample.milliseconds, 2 * limits.longestCaution)
@@ -177,7 +175,7 @@ public struct ConnectionGovernor: Sendable {
   /// download then uses one connection fewer, and for a while never more than were answered.
   ///
   /// - Parameter count: the connections that are being answered.
-  public mutating func refused(answered count: Int) {
+  mutating func refused(answered count: Int) {
     // Several at once are one event: if the server only restarts, they tell nothing about how many it serves.
     if sinceRefusal > limits.measuring {
       caution = sinceRefusal < 2 * caution ? min(2 * caution, limits.longestCaution) : limits.caution
@@ -191,12 +189,12 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// The server leaves `count` connections without an answer while it answers others. There are so many fewer for a while.
-  public mutating func unserved(_ count: Int) {
+  mutating func unserved(_ count: Int) {
     setBack(to: max(1, connections - max(0, count)))
   }
 
   /// A connection broke in its answer. That happens; if it happens again within seconds, there is one fewer for a while.
-  public mutating func broke() {
+  mutating func broke() {
     // Several at once are one event, as when a proxy is restarted.
     guard sinceBreak > limits.measuring else { return }
     if sinceBreak < limits.rest {
@@ -208,12 +206,12 @@ public struct ConnectionGovernor: Sendable {
   }
 
   /// The number before connections broke of late.
-  public var lasting: Int { max(beforeBreaks ?? 0, connections) }
+  var lasting: Int { max(beforeBreaks ?? 0, connections) }
 
   private var most: Int { max(1, min(ceiling, allowed)) }
 
   /// No trial runs, and the number was not only set by others' use of the host.
-  public var isSettled: Bool {
+  var isSettled: Bool {
     if case .measuring(_, nil) = phase { connections < allowed || allowed >= ceiling } else { false }
   }
 

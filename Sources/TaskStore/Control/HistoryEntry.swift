@@ -37,14 +37,3 @@ package struct HistoryEntry: Hashable, Sendable {
     self.message = message
   }
 }
-
-package protocol HistoryStore: Sendable {
-  /// The unusual events of a task, the oldest first. None are left once the task is removed.
-  func history(of id: UniqueID) async throws -> [HistoryEntry]
-}
-
-/// Ends workers from afar.
-package protocol DrainStore: Sendable {
-  /// Asks the worker with this boot to end as on SIGTERM; its next renewal tells it. Returns false if it has no lease.
-  func drain(_ boot: UniqueID) async throws -> Bool
-}

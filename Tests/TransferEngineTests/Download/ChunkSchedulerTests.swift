@@ -2,6 +2,8 @@ import ReelhaulSystem
 import TaskCore
 import Testing
 
+@testable import TransferEngine
+
 private let mebibyte: Int64 = 1 << 20
 
 struct ChunkSchedulerTests {

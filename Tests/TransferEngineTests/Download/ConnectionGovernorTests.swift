@@ -1,6 +1,7 @@
 import ReelhaulSystem
-import TaskCore
 import Testing
+
+@testable import TransferEngine
 
 private let mebibyte: Int64 = 1 << 20
 

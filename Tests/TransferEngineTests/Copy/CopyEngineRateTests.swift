@@ -7,9 +7,9 @@ import Testing
 @testable import TransferEngine
 
 /// Between two file systems, because one of them may share the blocks and so copy nothing.
-@Suite(.enabled(if: access("/dev/shm", W_OK) == 0)) struct StorageCopyRateTests {
+@Suite(.enabled(if: access("/dev/shm", W_OK) == 0)) struct CopyEngineRateTests {
   private struct Bench {
-    let copy: StorageCopy
+    let copy: CopyEngine
     /// The root of the destination, as the kernel names it.
     let destination: String
     let spec = TaskSpec(
@@ -28,7 +28,7 @@ import Testing
     let loop = EventLoop(name: "storage-copy-test")
     let roots = StorageRoots(storage, loop: loop, settings: .init(permits: { _ in false }, rate: rate))
     let name = try #require(to.path.split(separator: "/").last)
-    try await body(Bench(copy: StorageCopy(roots: roots), destination: "/dev/shm/\(name)/root"))
+    try await body(Bench(copy: CopyEngine(roots: roots), destination: "/dev/shm/\(name)/root"))
     await roots.close()
     loop.shutdown()
   }

@@ -1,54 +1,54 @@
+import TaskCore
+
 /// The chunk plan of one download of known size: which connection fetches which bytes.
 ///
 /// Pure: the shell reports the bytes that arrived and asks for more work. No byte belongs to two running chunks at the
 /// same time, and no byte is lost. Chunks are taken from the front, so that the hash can follow the contiguous prefix.
 /// Their length adapts to the bytes that a connection moves in about three seconds. At the end, an idle connection
 /// takes over half of the rest of a slow one.
-public struct ChunkScheduler: Sendable {
-  public struct Limits: Hashable, Sendable {
+package struct ChunkScheduler: Sendable {
+  package struct Limits: Hashable, Sendable {
     /// The shortest planned chunk, in bytes. The last chunk of a range, and shares of a small rest, may be shorter.
-    public var shortest: Int64 = 4 << 20
-    public var longest: Int64 = 64 << 20
+    var shortest: Int64 = 4 << 20
+    var longest: Int64 = 64 << 20
     /// How long a chunk should take, in milliseconds: short, so that the hash can follow closely, but many times the delay of
     /// an answer, which each chunk costs.
-    public var milliseconds: ClosedRange<Int64> = 1000...3000
-    public var delays: Int64 = 20
+    var milliseconds: ClosedRange<Int64> = 1000...3000
+    var delays: Int64 = 20
     /// Near the end, and of a running chunk that is split, no part is shorter than what a connection moves in this time …
-    public var partMilliseconds: Int64 = 250
+    var partMilliseconds: Int64 = 250
     /// … within these bounds: a request costs a round trip.
-    public var shortestPart: Int64 = 64 << 10
-    public var longestPart: Int64 = 8 << 20
+    var shortestPart: Int64 = 64 << 10
+    var longestPart: Int64 = 8 << 20
     /// What a part has at least while no connection's rate is known.
-    public var unknownPart: Int64 = 1 << 20
+    var unknownPart: Int64 = 1 << 20
     /// A running chunk is split only if its connection needs longer than this for the rest. All connections then end within
     /// this time of each other, and little is sent twice of what was on its way.
-    public var tailMilliseconds: Int64 = 500
+    var tailMilliseconds: Int64 = 500
     /// Chunks begin and end at multiples of this, except next to gaps.
-    public var grain: Int64 = 64 << 10
+    var grain: Int64 = 64 << 10
     /// While others wait for a connection, a connection whose rate is limited is given back after about this time.
-    public var turnMilliseconds: Int64 = 8000
-
-    public init() {}
+    var turnMilliseconds: Int64 = 8000
 
     /// The bytes that a connection moves in its turn, if its rate is limited to `rate` bytes per second.
-    public func turn(at rate: Int64) -> Int64 {
+    func turn(at rate: Int64) -> Int64 {
       let bytes = min(max(min(rate, longest) * turnMilliseconds / 1000, shortestPart), longest)
       return (bytes + grain - 1) / grain * grain
     }
   }
 
-  public struct Chunk: Hashable, Sendable {
-    public let id: Int
+  struct Chunk: Hashable, Sendable {
+    let id: Int
     /// The bytes to fetch.
-    public let range: Range<Int64>
+    let range: Range<Int64>
   }
 
   /// Work for a connection that asked for it.
-  public struct Grant: Hashable, Sendable {
-    public let chunk: Chunk
+  struct Grant: Hashable, Sendable {
+    let chunk: Chunk
     /// The running chunk that now ends earlier, because the new chunk is its second half. Its connection must accept no
     /// byte from the new end on.
-    public let shortened: Chunk?
+    let shortened: Chunk?
   }
 
   private struct Running {
@@ -61,28 +61,28 @@ public struct ChunkScheduler: Sendable {
     var left: Int64 { range.upperBound - position }
   }
 
-  public let size: Int64
-  public let limits: Limits
+  let size: Int64
+  let limits: Limits
   /// Milliseconds from a request to the first byte of its answer, of late.
-  public var delay: Int64?
+  var delay: Int64?
   /// The bytes that have arrived, those done before included.
-  public private(set) var received: ByteRanges
+  private(set) var received: ByteRanges
   /// The bytes that are neither received nor part of a running chunk.
   private var free: ByteRanges
   private var running: [Int: Running] = [:]
   private var nextID = 0
 
-  public init(size: Int64, done: ByteRanges = ByteRanges(), limits: Limits = Limits()) {
+  init(size: Int64, done: ByteRanges = ByteRanges(), limits: Limits = Limits()) {
     self.size = size
     self.limits = limits
     received = done.intersection(ByteRanges(0..<max(0, size)))
     free = received.missing(in: 0..<max(0, size))
   }
 
-  public var isComplete: Bool { received.count == size }
+  var isComplete: Bool { received.count == size }
 
   /// The running chunks, in the order in which they began.
-  public var runningChunks: [Chunk] {
+  var runningChunks: [Chunk] {
     running.sorted { $0.key < $1.key }.map { Chunk(id: $0.key, range: $0.value.range) }
   }
 
@@ -92,7 +92,7 @@ public struct ChunkScheduler: Sendable {
   ///   - connections: The number of connections that share the rest, this one included.
   ///   - rate: The measured bytes per second of one connection; `nil` at first.
   ///   - turn: The bytes of a connection's turn, if others wait for it: a chunk has at most twice as many.
-  public mutating func next(connections: Int, rate: Int64?, turn: Int64? = nil) -> Grant? {
+  mutating func next(connections: Int, rate: Int64?, turn: Int64? = nil) -> Grant? {
     if let gap = free.ranges.first {
       let length = length(in: gap, connections: connections, rate: rate, turn: turn)
       let range = gap.lowerBound..<(gap.lowerBound + length)
@@ -103,28 +103,28 @@ public struct ChunkScheduler: Sendable {
   }
 
   /// Where the running chunk ends.
-  public func end(of id: Int) -> Int64? { running[id]?.range.upperBound }
+  func end(of id: Int) -> Int64? { running[id]?.range.upperBound }
 
   /// The chunk's connection moves so many bytes per second.
-  public mutating func measured(_ id: Int, pace: Int64) {
+  mutating func measured(_ id: Int, pace: Int64) {
     running[id]?.pace = pace
   }
 
   /// Milliseconds that the chunk's connection still needs; `nil` where its pace is not known.
-  public func timeLeft(of id: Int) -> Int64? {
+  func timeLeft(of id: Int) -> Int64? {
     guard let chunk = running[id], let pace = chunk.pace else { return nil }
     return milliseconds(for: chunk.left, at: pace)
   }
 
   /// Milliseconds that a new connection would need for the rest of the chunk.
-  public func timeLeft(of id: Int, anewAt rate: Int64) -> Int64? {
+  func timeLeft(of id: Int, anewAt rate: Int64) -> Int64? {
     running[id].map { min(milliseconds(for: $0.left, at: rate), 1 << 50) + min(delay ?? 0, 1 << 20) }
   }
 
   /// Reports that the chunk's bytes below `offset` have arrived.
   ///
   /// Ignores a closed chunk, and bytes beyond the chunk's end, because these belong to another chunk.
-  public mutating func advance(_ id: Int, to offset: Int64) {
+  mutating func advance(_ id: Int, to offset: Int64) {
     guard var chunk = running[id] else { return }
     let end = min(offset, chunk.range.upperBound)
     guard end > chunk.position else { return }
@@ -135,7 +135,7 @@ public struct ChunkScheduler: Sendable {
 
   /// Ends a chunk earlier, because its connection will not deliver the bytes from `offset` on. They are free for others.
   /// Returns whether there are such bytes.
-  @discardableResult public mutating func release(_ id: Int, from offset: Int64) -> Bool {
+  @discardableResult mutating func release(_ id: Int, from offset: Int64) -> Bool {
     guard var chunk = running[id], chunk.position <= offset, offset < chunk.range.upperBound else { return false }
     free.insert(offset..<chunk.range.upperBound)
     chunk.range = chunk.range.lowerBound..<offset
@@ -145,7 +145,7 @@ public struct ChunkScheduler: Sendable {
 
   /// Ends a chunk, because its connection has finished or failed. The bytes that have not arrived are free for other
   /// connections.
-  public mutating func close(_ id: Int) {
+  mutating func close(_ id: Int) {
     guard let chunk = running.removeValue(forKey: id) else { return }
     free.insert(chunk.position..<chunk.range.upperBound)
   }

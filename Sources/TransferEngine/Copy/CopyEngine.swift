@@ -3,7 +3,7 @@ import TaskCore
 
 /// Copies files from one storage root to another, many at a time. What a copy records, leaves and publishes is as of a
 /// download: a ``DownloadCheckpoint`` and a staging file.
-package struct StorageCopy: Sendable {
+package struct CopyEngine: Sendable {
   private let roots: StorageRoots
 
   package init(roots: StorageRoots) {
@@ -32,7 +32,7 @@ package struct StorageCopy: Sendable {
     case .ended(let outcome): return outcome
     case .fetch(let file): found = file
     }
-    let run = StorageCopyRun(
+    let run = CopyRun(
       spec, from: from, source: source, to: root, destination: destination, checkpoint: checkpoint, found: found,
       ledger: ledger)
     return await root.loop.run(run.run, stop: run.stop)
@@ -41,7 +41,7 @@ package struct StorageCopy: Sendable {
 
 /// One run of a copy between storages.
 // @unchecked: used only on the loop of the destination's root.
-private final class StorageCopyRun: @unchecked Sendable {
+private final class CopyRun: @unchecked Sendable {
   private let spec: TaskSpec
   private let origin: StorageRoot
   private let source: StorageURL
