@@ -58,18 +58,19 @@ package struct OperationDriver: Sendable {
     }
   }
 
-  /// One turn: a step of every operation that it has. Returns whether anything moved. An operation that the store refuses
-  /// keeps no other one waiting; it fails if that is its own fault, because it would be refused for ever.
+  /// One turn: a step of every operation that it has. Returns whether anything moved. An operation that the store refuses,
+  /// or whose commands Kafka does not take, keeps no other one waiting; it fails if the store says that it is its own
+  /// fault, because it would be refused for ever.
   package func turn() async throws -> Bool {
     var moved = false
-    var refusal: StoreError?
+    var refusal: (any Error)?
     for operation in try await operations() {
       do {
         if try await move(operation) { moved = true }
       } catch let error as StoreError where error.blamesItems(of: 1) {
         try await store.finish(operation.id, id, error: "\(error)")
         moved = true
-      } catch let error as StoreError where error.blamesItems(of: 2) {
+      } catch where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
         refusal = refusal ?? error
       }
     }

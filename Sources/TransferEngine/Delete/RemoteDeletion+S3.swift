@@ -7,7 +7,6 @@ import TaskCore
 // Objects of S3.
 extension RemoteDeletion {
   private static let retries = 5
-  private static let longestPause = 10
   /// How many objects are deleted at once where the store deletes only single ones.
   private static let window = 8
   /// How often a folder is listed from its beginning until nothing is left.
@@ -317,20 +316,9 @@ extension RemoteDeletion {
   private func retrying<Answer: Sendable>(
     _ client: S3Client, _ key: String, _ body: () async throws -> Answer
   ) async throws -> Answer {
-    var number = 0
-    while true {
-      number += 1
-      do {
-        return try await body()
-      } catch {
-        guard let failure = client.failure(error, key) as? TaskFailure else { throw error }
-        let asked = failure.retryAfter ?? 0
-        guard failure.class == .retry, number < Self.retries, asked <= Self.longestPause, ledger.mayWrite else {
-          throw failure
-        }
-        try await root.loop.sleep(for: max(.seconds(asked), .milliseconds(100 << number)))
-      }
-    }
+    try await root.loop.patiently(
+      while: { ledger.mayWrite },
+      { do { return try await body() } catch { throw client.failure(error, key) } })
   }
 }
 

@@ -8,27 +8,22 @@ final class S3Client: Sendable {
   private let root: StorageRoot
   private let lane: HTTPLane
   private let credentialName: String?
-  private let mayChange: (@Sendable () -> Bool)?
+  private let ledger: (any TransferLedger)?
   let signer = S3Signer()
   private let known = Lock<S3Credential?>(nil)
   private let clock = Lock<Int64>(0)
 
-  /// - Parameter mayChange: whether the run still owns its task. It is asked before each request that changes something is
-  ///   sent, which may have waited for long.
+  /// - Parameter ledger: of a run that changes something. It is asked whether the run still owns its task before each
+  ///   request that does so is sent, which may have waited for long.
   init(
-    bucket: String, root: StorageRoot, credential: String?, pulse: @escaping @Sendable () -> Void = {},
-    mayChange: (@Sendable () -> Bool)? = nil
+    bucket: String, root: StorageRoot, credential: String?, ledger: (any TransferLedger)? = nil,
+    pulse: @escaping @Sendable () -> Void = {}
   ) {
     self.bucket = bucket
     self.root = root
     lane = root.lane(pulse: pulse)
     credentialName = credential
-    self.mayChange = mayChange
-  }
-
-  /// The client of a run that changes something.
-  convenience init(bucket: String, root: StorageRoot, credential: String?, ledger: any TransferLedger) {
-    self.init(bucket: bucket, root: root, credential: credential, mayChange: { ledger.mayWrite })
+    self.ledger = ledger
   }
 
   /// One request.
@@ -233,7 +228,7 @@ final class S3Client: Sendable {
     request.body = call.body?()
     // What the run of another owner goes on with is not changed. What a run gives up that has lost its task already is an
     // upload that it has just begun, and nobody else knows of.
-    if call.isChange, !call.isAbort || mayChange?() != false { request.mayBegin = mayChange }
+    if call.isChange, let ledger, !call.isAbort || ledger.mayWrite { request.mayBegin = { ledger.mayWrite } }
 
     let hash = call.payloadHash ?? (call.body == nil ? S3Signer.emptyPayload : S3Signer.unsignedPayload)
     let unsigned = S3Request(call.method.rawValue, endpoint, query: call.query, headers: call.headers)

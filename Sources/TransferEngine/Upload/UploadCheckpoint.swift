@@ -14,7 +14,7 @@ package struct UploadCheckpoint: Hashable, Sendable {
   package var identity: UploadIdentity
   package var plan: UploadPlan
   /// When an upload was about to be begun, in milliseconds since 1970. Without a session nobody knows whether it was.
-  package var intendedAt: Int64
+  package var intendedAt: Int64 = 0
   package var session: [UInt8]?
   /// What the server had confirmed of the file. To continue, the server is asked.
   package var done = ByteRanges()
@@ -62,11 +62,10 @@ package struct UploadCheckpoint: Hashable, Sendable {
       payload: payload)
   }
 
-  package init(identity: UploadIdentity, plan: UploadPlan, generation: Int, intendedAt: Int64) {
+  package init(identity: UploadIdentity, plan: UploadPlan, generation: Int) {
     self.identity = identity
     self.plan = plan
     self.generation = generation
-    self.intendedAt = intendedAt
   }
 
   /// Reads what ``envelope`` wrote. Throws if the envelope has another version, or if the payload is damaged.
@@ -76,51 +75,37 @@ package struct UploadCheckpoint: Hashable, Sendable {
       guard version == Self.version else {
         throw reader.invalid("this program cannot read a checkpoint of version \(version)")
       }
-      var identity = UploadIdentity(size: 0, version: "")
-      var plan = UploadPlan(segmentSize: 0, parallel: 1)
-      var intendedAt: Int64 = 0
-      var session: [UInt8]?
-      var done: ByteRanges?
+      var checkpoint = UploadCheckpoint(
+        identity: UploadIdentity(size: 0, version: ""), plan: UploadPlan(segmentSize: 0, parallel: 1), generation: 0)
+      // Checkpoints of an earlier version have only the number of bytes.
+      checkpoint.done = ByteRanges(0..<max(0, envelope.bytesDone))
       var block: Int64 = 0
       var checked: String?
-      var isPublishing = false
-      var mayBeTwice = false
-      var isDoubted = false
-      var setbacks = 0
       try reader.object { reader, name throws(DecodingFailure) in
         switch name {
-        case "size": identity.size = try reader.integer(0...Int64.max)
-        case "version": identity.version = try reader.string()
-        case "segmentSize": plan.segmentSize = try reader.integer(1...Int64.max)
-        case "parallel": plan.parallel = try reader.integer(1...10_000)
-        case "keepsParts": plan.keepsParts = try reader.bool()
-        case "publishesAtOnce": plan.publishesAtOnce = try reader.bool()
-        case "sentOnce": plan.isSentOnce = try reader.bool()
-        case "intendedAt": intendedAt = try reader.integer(0...Int64.max)
-        case "session": session = try reader.raw()
-        case "done": done = try reader.bounds()
+        case "size": checkpoint.identity.size = try reader.integer(0...Int64.max)
+        case "version": checkpoint.identity.version = try reader.string()
+        case "segmentSize": checkpoint.plan.segmentSize = try reader.integer(1...Int64.max)
+        case "parallel": checkpoint.plan.parallel = try reader.integer(1...10_000)
+        case "keepsParts": checkpoint.plan.keepsParts = try reader.bool()
+        case "publishesAtOnce": checkpoint.plan.publishesAtOnce = try reader.bool()
+        case "sentOnce": checkpoint.plan.isSentOnce = try reader.bool()
+        case "intendedAt": checkpoint.intendedAt = try reader.integer(0...Int64.max)
+        case "session": checkpoint.session = try reader.raw()
+        case "done": checkpoint.done = try reader.bounds()
         case "block": block = try reader.integer(1...Int64.max)
         case "checked": checked = try reader.string()
-        case "publishing": isPublishing = try reader.bool()
-        case "twice": mayBeTwice = try reader.bool()
-        case "doubted": isDoubted = try reader.bool()
-        case "setbacks": setbacks = try reader.integer(0...max(0, envelope.generation / Self.setback))
+        case "publishing": checkpoint.isPublishing = try reader.bool()
+        case "twice": checkpoint.mayBeTwice = try reader.bool()
+        case "doubted": checkpoint.isDoubted = try reader.bool()
+        case "setbacks": checkpoint.setbacks = try reader.integer(0...max(0, envelope.generation / Self.setback))
         default: try reader.skip()
         }
       }
-      guard plan.segmentSize > 0 else { throw reader.missing("segmentSize") }
-      var checkpoint = UploadCheckpoint(
-        identity: identity, plan: plan, generation: envelope.generation - Self.setback * setbacks,
-        intendedAt: intendedAt)
-      checkpoint.setbacks = setbacks
-      checkpoint.session = session
-      // Checkpoints of an earlier version have only the number of bytes.
-      checkpoint.done = done ?? ByteRanges(0..<max(0, envelope.bytesDone))
+      guard checkpoint.plan.segmentSize > 0 else { throw reader.missing("segmentSize") }
       // Without it the source is checked once more.
-      checkpoint.checked = checked.flatMap { BlockSums($0, block: block, size: identity.size) }
-      checkpoint.isPublishing = isPublishing
-      checkpoint.mayBeTwice = mayBeTwice
-      checkpoint.isDoubted = isDoubted
+      checkpoint.checked = checked.flatMap { BlockSums($0, block: block, size: checkpoint.identity.size) }
+      checkpoint.generation = envelope.generation - Self.setback * checkpoint.setbacks
       return checkpoint
     }
   }

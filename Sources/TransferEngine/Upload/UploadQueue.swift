@@ -36,8 +36,6 @@ final class UploadQueue: @unchecked Sendable {
   /// What is sent at once under a limit takes no longer: a stop costs the segments that are not whole.
   private static let secondsAtOnce: Int64 = 3
   private static let retries = 5
-  /// A server that asks for a longer pause gets it between two attempts.
-  static let longestPause = 10
 
   init(
     _ order: UploadOrder, session: [UInt8], target: any UploadTarget, ledger: any UploadLedger, loop: EventLoop,
@@ -173,7 +171,7 @@ final class UploadQueue: @unchecked Sendable {
     let error = interrupted?.failure ?? error
     guard let failure = error as? TaskFailure, failure.class == .retry, ledger.mayWrite else { throw error }
     let asked = failure.retryAfter ?? 0
-    guard asked <= Self.longestPause else { throw failure }
+    guard asked <= EventLoop.longestPause else { throw failure }
     // Requests that were under way together fail together: that is one failure.
     if begun >= slowedAt {
       failures += 1

@@ -184,6 +184,13 @@ final class UploadRun: @unchecked Sendable {
       guard recordedAt + Self.recordInterval <= .now, state?.done != queue.confirmed else { return }
       try await record { $0.done = queue.confirmed }
     }
+    return try await finish(order, source, session, receipts)
+  }
+
+  /// The server has all segments: makes the file of them, if the source is still the same.
+  private func finish(
+    _ order: UploadOrder, _ source: any OpenedSource, _ session: [UInt8], _ receipts: [Int: UploadReceipt]
+  ) async throws -> UploadOutcome {
     if !order.plan.publishesAtOnce {
       try await source.check()
       try await record {
@@ -217,7 +224,7 @@ final class UploadRun: @unchecked Sendable {
       }
       state = UploadCheckpoint(
         identity: source.identity, plan: try await target.plan(size: source.identity.size),
-        generation: earlier.map { $0.generation + 1 } ?? 0, intendedAt: 0)
+        generation: earlier.map { $0.generation + 1 } ?? 0)
       state?.setbacks = earlier?.setbacks ?? 0
       // After a cancel, nobody knows what was recorded.
       state?.mayBeTwice =
@@ -266,14 +273,14 @@ final class UploadRun: @unchecked Sendable {
 
   /// Throws if the source is not the expected one. All later reads must give what this one has.
   private func check(_ source: any OpenedSource) async throws {
-    let stop = Lock(false)
+    let stop = Flag()
     let sums = Lock(BlockSummer(BlockSums(block: state?.plan.block(of: source.identity.size) ?? source.block)))
     let difference = try await withTaskCancellationHandler {
       try await source.mismatch(spec.expect, seeing: { bytes in sums.withLock { $0.append(bytes) } }) { [ledger] _ in
-        ledger.mayWrite && !stop.withLock { $0 }
+        ledger.mayWrite && !stop.isSet
       }
     } onCancel: {
-      stop.withLock { $0 = true }
+      stop.set()
     }
     if let difference {
       let isOfSize = spec.expect.bytes.map { $0 != source.identity.size } ?? false
@@ -307,34 +314,39 @@ final class UploadRun: @unchecked Sendable {
     return .succeeded(there, bytes: there.size ?? 0)
   }
 
-  /// Opens an upload, unless the destination decides the outcome.
-  private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
-    if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
+  /// Looks at the destination before an upload is begun: the outcome, if what is there decides it.
+  private func found(_ order: inout UploadOrder) async throws -> UploadOutcome? {
     var looks = order.ifExists != .replace || order.mayBeThere
     // What this task itself has uploaded of an earlier version must be looked for.
     if order.ifExists == .fail, order.generation == 0, !order.mayBeThere {
       looks = try await !target.refusesToReplace(order)
     }
-    if looks, var there = try await target.look(order) {
-      if order.mayHaveMade(there) {
-        // It was made before the task was canceled, and with that it was forgotten whether it is doubted.
-        if state?.isPublishing == false {
-          order.isDoubted = true
-          state?.isDoubted = true
-        }
-        if try await target.proves(&there, order) { return try succeeded(there, order) }
+    guard looks, var there = try await target.look(order) else { return nil }
+    if order.mayHaveMade(there) {
+      // It was made before the task was canceled, and with that it was forgotten whether it is doubted.
+      if state?.isPublishing == false {
+        order.isDoubted = true
+        state?.isDoubted = true
       }
-      let isFormer = there.owner?.task == spec.id
-      if isFormer, order.ifExists != .replace { order.replaces = there.etag ?? "*" }
-      switch order.ifExists {
-      case _ where isFormer: break
-      case .skip: return try await skipped(there, order)
-      case .fail where !order.mayBeThere:
-        throw TaskFailure(
-          code: .destinationExists, message: "\(target.location) exists already: use --if-exists", class: .fail)
-      default: break
-      }
+      if try await target.proves(&there, order) { return try succeeded(there, order) }
     }
+    let isFormer = there.owner?.task == spec.id
+    if isFormer, order.ifExists != .replace { order.replaces = there.etag ?? "*" }
+    switch order.ifExists {
+    case _ where isFormer: break
+    case .skip: return try await skipped(there, order)
+    case .fail where !order.mayBeThere:
+      throw TaskFailure(
+        code: .destinationExists, message: "\(target.location) exists already: use --if-exists", class: .fail)
+    default: break
+    }
+    return nil
+  }
+
+  /// Opens an upload, unless the destination decides the outcome.
+  private func begin(_ order: inout UploadOrder) async throws -> UploadOutcome? {
+    if let state, state.intendedAt > 0 { try await target.forget(order.plan, since: state.intendedAt) }
+    if let outcome = try await found(&order) { return outcome }
     let opens = !order.plan.publishesAtOnce
     let former = state
     publishes = false

@@ -33,7 +33,7 @@ extension S3Target {
     _ upload: UploadOrder, _ uploadID: String, _ session: Session, _ receipts: [UploadReceipt]
   ) async throws -> UploadedObject {
     var ending = Ending(upload: upload, uploadID: uploadID, crc32c: wholeCRC32C(upload, receipts))
-    let hasChecksums = session.hasChecksums && !hasRefusedChecksum.withLock { $0 }
+    let hasChecksums = session.hasChecksums && !hasRefusedChecksum.isSet
     let whole = hasChecksums && session.isWhole ? ending.crc32c.map(S3Checksum.crc32c) : nil
     let plain = completion(uploadID, receipts, hasChecksums: false)
     let call = hasChecksums ? completion(uploadID, receipts, hasChecksums: true, whole: whole) : plain
@@ -183,7 +183,7 @@ extension S3Target {
     }
     let failure = failure(error)
     let asked = failure.retryAfter ?? 0
-    guard failure.class == .retry || error.status == 409, asked <= UploadQueue.longestPause else { throw failure }
+    guard failure.class == .retry || error.status == 409, asked <= EventLoop.longestPause else { throw failure }
     // After a 409, something else happens to the object, such as the end of this upload, whose answer was lost.
     ending.failure = error.status == 409 ? UploadGone() : failure
     ending.pause = max(Self.finishPause, .seconds(asked))

@@ -83,7 +83,7 @@ extension S3Target {
     } catch let error as S3Error where error.mayRefuseField {
       try await checkNobodyElse(upload)
       let answer = try await send(call)
-      hasRefusedCondition.withLock { $0 = true }
+      hasRefusedCondition.set()
       // That it takes others may be known.
       if refusesQuestion { S3Conditions.learn(.refused, of: store) }
       return answer
@@ -108,7 +108,7 @@ extension S3Target {
   /// What people are told of the object, after what is told already.
   func remark(_ upload: UploadOrder, after told: String? = nil) async throws -> String? {
     var remarks = [told, try await overwriteRemark(upload)].compactMap(\.self)
-    if hasRefusedCopy.withLock({ $0 }) {
+    if hasRefusedCopy.isSet {
       remarks.append("the store does not copy by itself: the bytes went through the worker")
     }
     return remarks.isEmpty ? nil : remarks.joined(separator: "; ")
@@ -117,7 +117,7 @@ extension S3Target {
   private func overwriteRemark(_ upload: UploadOrder) async throws -> String? {
     guard upload.ifExists != .replace else { return nil }
     let field = upload.replaces == nil ? "If-None-Match" : "If-Match"
-    let known: S3Conditions? = try await hasRefusedCondition.withLock { $0 } ? .refused : conditions()
+    let known: S3Conditions? = try await hasRefusedCondition.isSet ? .refused : conditions()
     switch known {
     case .refused: return "no overwrite is not guaranteed: the store refuses \(field)"
     case .proven, .honoured, .unproven: return nil

@@ -7,7 +7,7 @@ extension S3Target {
   /// Whether the store is asked to copy by itself. A copy of a whole object has no condition on its destination that all
   /// stores look at, so one that must not replace anything goes through the worker; it is not longer than a part.
   func copiesByStore(_ upload: UploadOrder) -> Bool {
-    guard sharesSource, !hasRefusedCopy.withLock({ $0 }), upload.body.source.copyFields != nil else { return false }
+    guard sharesSource, !hasRefusedCopy.isSet, upload.body.source.copyFields != nil else { return false }
     return !upload.plan.publishesAtOnce || (upload.replaces == nil && upload.ifExists == .replace)
   }
 
@@ -44,7 +44,7 @@ extension S3Target {
         guard Self.refusesCopy(error) else { throw failure(error) }
       }
       // Another upload then takes the bytes from the worker.
-      hasRefusedCopy.withLock { $0 = true }
+      hasRefusedCopy.set()
       throw UploadGone()
     }
   }

@@ -23,13 +23,13 @@ extension S3Target {
 
   func head() async throws -> Look {
     do {
-      guard !hasRefusedMode.withLock({ $0 }) else { return try await head(asking: []) }
+      guard !hasRefusedMode.isSet else { return try await head(asking: []) }
       do {
         return try await head(asking: [HeaderField(name: "x-amz-checksum-mode", value: "ENABLED")])
       } catch let error as S3Error where error.mayRefuseChecksum {
         // Some stores know no checksums, and refuse who asks for one.
         let look = try await head(asking: [])
-        hasRefusedMode.withLock { $0 = true }
+        hasRefusedMode.set()
         return look
       }
     } catch {

@@ -16,12 +16,12 @@ struct S3Target: UploadTarget {
   /// Whether a source at `s3://` is in the same store, with the same credential. Then the store copies by itself.
   var sharesSource = false
   /// Whether the store has refused to copy by itself.
-  let hasRefusedCopy = Lock(false)
+  let hasRefusedCopy = Flag()
   /// Whether the store has refused a request for its condition, or for its checksum.
-  let hasRefusedCondition = Lock(false)
-  let hasRefusedChecksum = Lock(false)
+  let hasRefusedCondition = Flag()
+  let hasRefusedChecksum = Flag()
   /// Whether the store refuses the question for an object's checksum.
-  let hasRefusedMode = Lock(false)
+  let hasRefusedMode = Flag()
 
   static let standardPart: Int64 = 8 << 20
   private static let mostParts: Int64 = 10_000
@@ -32,9 +32,9 @@ struct S3Target: UploadTarget {
   private static let parallel = 16
   /// Bytes of parts that one upload holds in memory: a part is held whole while it is sent.
   private static let mostHeld: Int64 = 256 << 20
-  private let hasSent = Lock(false)
+  private let hasSent = Flag()
   /// Whether the one request that makes the object may have been done before, without an answer to it.
-  private let isInDoubt = Lock(false)
+  private let isInDoubt = Flag()
 
   var location: String { client.place(key) }
 
@@ -73,7 +73,7 @@ struct S3Target: UploadTarget {
   func resume(_ upload: UploadOrder, session: [UInt8]) async throws -> UploadStanding {
     let session = try Session(session)
     // A run before has asked.
-    if !session.copies, copiesByStore(upload) { hasRefusedCopy.withLock { $0 = true } }
+    if !session.copies, copiesByStore(upload) { hasRefusedCopy.set() }
     if upload.mayBeThere, var there = try await own(upload), try await proves(&there, upload) {
       there.remark = try await remark(upload)
       return .finished(there)
@@ -141,10 +141,10 @@ struct S3Target: UploadTarget {
   ) async throws -> UploadReceipt {
     var (call, sums) = try await put(bytes, of: upload, session)
     call.query = ["partNumber": "\(segment.number + 1)", "uploadId": uploadID]
-    let refusedBefore = hasRefusedChecksum.withLock { $0 }
+    let refusedBefore = hasRefusedChecksum.isSet
     do {
       let receipt = try await receipt(of: segment, try await sendBytes(call).head, bytes, sums)
-      if !refusedBefore, hasRefusedChecksum.withLock({ $0 }) {
+      if !refusedBefore, hasRefusedChecksum.isSet {
         // Its parts have none, and so its end must have none.
         try await upload.record(Session(uploadID: uploadID, hasChecksums: false).json)
       }
@@ -164,12 +164,9 @@ struct S3Target: UploadTarget {
     var (call, sums) = try await put(bytes, of: upload, session)
     call.headers += objectFields(upload)
     // Before the first try the run has looked.
-    let isAgain = hasSent.withLock { sent in
-      defer { sent = true }
-      return sent
-    }
+    let isAgain = hasSent.testAndSet()
     if isAgain || upload.mayBeThere {
-      if isInDoubt.withLock({ $0 }), let receipt = try await receipt(of: segment, upload, from: look()) {
+      if isInDoubt.isSet, let receipt = try await receipt(of: segment, upload, from: look()) {
         return receipt
       }
       try await checkDestination(upload)
@@ -179,7 +176,7 @@ struct S3Target: UploadTarget {
       brought = try await conditionally(upload, call) { try await object(of: segment, $0, bytes, sums) }
     } catch let error as S3Error {
       // An error inside a success comes from a store that had begun.
-      if Self.isUntold(error.status) || error.status < 300 { isInDoubt.withLock { $0 = true } }
+      if Self.isUntold(error.status) || error.status < 300 { isInDoubt.set() }
       // The object that was to be replaced is gone: the place is free.
       if upload.replaces != nil, error.code == "NoSuchKey" { throw UploadGone() }
       guard error.status == 412 else { throw client.failure(error, key) }
@@ -187,7 +184,7 @@ struct S3Target: UploadTarget {
       let there = try await look()
       if let receipt = try await receipt(of: segment, upload, from: there) { return receipt }
       guard let there, there.owner?.task == upload.task else {
-        let isInDoubt = isInDoubt.withLock { $0 }
+        let isInDoubt = isInDoubt.isSet
         try await checkDoubt(upload, isInDoubt: isInDoubt)
         // It was there before. The next run need not doubt it either.
         if !isInDoubt, !upload.mayBeThere { try await upload.publishing(false) }
@@ -196,7 +193,7 @@ struct S3Target: UploadTarget {
       call.headers.append(HeaderField(name: "If-Match", value: there.etag ?? ""))
       do { brought = try await object(of: segment, call, bytes, sums) } catch { throw client.failure(error, key) }
     } catch {
-      isInDoubt.withLock { $0 = true }
+      isInDoubt.set()
       throw error
     }
     try await proveConditions(upload, call, made: brought.etag)
@@ -219,7 +216,7 @@ struct S3Target: UploadTarget {
   private func receipt(
     of segment: UploadSegment, _ upload: UploadOrder, from there: UploadedObject?
   ) async throws -> UploadReceipt? {
-    let isInDoubt = isInDoubt.withLock { $0 }
+    let isInDoubt = isInDoubt.isSet
     guard var there, upload.mayHaveMade(there, isInDoubt: isInDoubt), try await proves(&there, upload) else {
       return nil
     }
@@ -238,7 +235,7 @@ struct S3Target: UploadTarget {
     }
     var call = S3Client.Call(method: .put, key: key)
     call.body = { [body = upload.body, isInDoubt] in
-      body.holding(bytes) { isInDoubt.withLock { $0 = true } }
+      body.holding(bytes) { isInDoubt.set() }
     }
     // Where there are no bytes to repeat, libcurl does not tell that it repeats.
     call.isSentOnce = bytes.isEmpty
@@ -343,14 +340,14 @@ struct S3Target: UploadTarget {
   /// and so are all others if it passes then.
   func sendBytes(_ call: S3Client.Call) async throws -> CurlAnswer {
     var call = call
-    if hasRefusedChecksum.withLock({ $0 }) { call.headers.removeAll { $0.name == Self.checksumField } }
+    if hasRefusedChecksum.isSet { call.headers.removeAll { $0.name == Self.checksumField } }
     do {
       return try await stored(call)
     } catch let error as S3Error where error.mayRefuseChecksum {
       guard call.headers.contains(where: { $0.name == Self.checksumField }) else { throw error }
       call.headers.removeAll { $0.name == Self.checksumField }
       let answer = try await stored(call)
-      hasRefusedChecksum.withLock { $0 = true }
+      hasRefusedChecksum.set()
       return answer
     }
   }

@@ -15,7 +15,7 @@ extension TusTarget {
       hashes: parameters.checksum != UploadParameters.Checksum.none && server.extensions.contains("checksum")
         && server.hashes.contains("sha256"),
       terminates: server.extensions.contains("termination"), isAgain: upload.mayBeThere || upload.mayBeTwice,
-      hasOrphan: hasOrphan.withLock { $0 })
+      hasOrphan: hasOrphan.isSet)
     let count = upload.plan.segments(of: upload.size)
     let isWhole = !session.isAgain && carriesWhole(upload, server)
     for segment in 0..<count {

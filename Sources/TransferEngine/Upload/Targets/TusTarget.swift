@@ -23,7 +23,7 @@ struct TusTarget: UploadTarget {
   private static let leastSegment: Int64 = 64 << 20
   private static let parallel: Int64 = 4
   /// Whether an earlier creation may have left an upload.
-  let hasOrphan = Lock(false)
+  let hasOrphan = Flag()
   /// The bytes that this run's creation of an upload has taken, until they are sent or found to be there.
   let taken = Lock<Int64>(0)
 
@@ -48,7 +48,7 @@ struct TusTarget: UploadTarget {
     let session = try Session(session)
     let count = upload.plan.segments(of: upload.size)
     guard session.urls.count == count else {
-      hasOrphan.withLock { $0 = true }
+      hasOrphan.set()
       return .gone
     }
     var receipts: [Int: UploadReceipt] = [:]
@@ -70,7 +70,7 @@ struct TusTarget: UploadTarget {
   }
 
   /// tus does not list uploads: one whose URL nobody has heard of stays until the server lets it expire.
-  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { hasOrphan.withLock { $0 = true } }
+  func forget(_ plan: UploadPlan, since milliseconds: Int64) async throws { hasOrphan.set() }
 
   func kept(of segment: Int, of upload: UploadOrder, session: [UInt8]) async throws -> Int64? {
     let session = try Session(session)
@@ -199,7 +199,7 @@ struct TusTarget: UploadTarget {
   @discardableResult
   func abort(session: [UInt8]) async throws -> Bool {
     let session = try Session(session)
-    if session.hasOrphan { hasOrphan.withLock { $0 = true } }
+    if session.hasOrphan { hasOrphan.set() }
     guard session.terminates else { return false }
     return try await terminated(session.urls + [session.joined].compactMap(\.self)).hasEnded
   }
