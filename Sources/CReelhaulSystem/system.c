@@ -133,6 +133,8 @@ bool rh_is_remote(int fd) {
 
 int rh_pipe(int ends[2]) { return result(pipe2(ends, O_CLOEXEC)); }
 
+int rh_accept(int socket) { return result(accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)); }
+
 int rh_try_lock(int fd) { return result(flock(fd, LOCK_EX | LOCK_NB)); }
 
 int rh_unlock(int fd) { return result(flock(fd, LOCK_UN)); }

@@ -1,4 +1,5 @@
 import CReelhaulCurl
+import Glibc
 
 /// One request in progress, as its handler sees it.
 // @unchecked: touched only on the client's loop; `cancel` and `resume` go through the client.
@@ -119,7 +120,28 @@ extension CurlTransfer {
     if result == CURLE_PEER_FAILED_VERIFICATION {
       return .certificate(verdict: easy.certificateVerdict, detail: easy.detail)
     }
+    if result == CURLE_COULDNT_RESOLVE_HOST, !Self.canResolve(detail: easy.detail) {
+      return CurlError(
+        .outOfResources, isRetryable: true,
+        message: "the host's name cannot be looked up: the machine lacks threads or files")
+    }
     return CurlError(result: result, detail: easy.detail)
+  }
+
+  /// Whether libcurl could ask for the name of a host: it does so on a thread, which tells it by a pair of sockets.
+  private static func canResolve(detail: String) -> Bool {
+    guard !detail.hasPrefix("getaddrinfo() thread failed to start") else { return false }
+    var ends: (Int32, Int32) = (-1, -1)
+    let isThere = withUnsafeMutableBytes(of: &ends) {
+      socketpair(
+        AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0,
+        $0.baseAddress!.assumingMemoryBound(to: Int32.self))
+        == 0
+    }
+    guard isThere else { return false }
+    close(ends.0)
+    close(ends.1)
+    return true
   }
 }
 

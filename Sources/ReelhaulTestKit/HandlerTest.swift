@@ -68,11 +68,14 @@ public actor HandlerTest<Handler: TaskHandler> {
     plan = (moment, stop)
   }
 
-  /// Runs the task once, to its end or until it is stopped. Throws ``HandlerTestError`` if the task cannot run now.
+  /// Runs the task once, to its end or until it is stopped. Throws ``HandlerTestError`` if the task cannot run now, and
+  /// `WorkerError` if no worker would start with the handler.
   @discardableResult
   public func run() async throws -> HandlerRun<Handler> {
     let recorder = RunRecorder(plan)
-    let adapter = HandlerAdapter(make(), roots: roots, log: log, observer: recorder)
+    let handler = make()
+    try ReelhaulWorker.check(handler)
+    let adapter = HandlerAdapter(handler, roots: roots, log: log, observer: recorder)
     let worker = try await worker(with: adapter)
     guard let claim = try await store.claim(worker, limit: 1, call: 1).first else {
       throw HandlerTestError(message: "the task is \(try await state.rawValue), and cannot run now")

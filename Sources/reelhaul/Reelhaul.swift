@@ -10,23 +10,12 @@ struct Reelhaul {
     // Set before anything writes: when a peer hangs up, the write must fail instead of ending the process.
     signal(SIGPIPE, SIG_IGN)
     ChildProcess.keepExits()
-    openStandardDescriptors()
+    StandardStream.openAll()
     let code = await run(Array(CommandLine.arguments.dropFirst()), environment: ProcessEnvironment.all)
     // Not exit(): it would unload the libraries while their threads still run, for example libuv's thread for signals.
     // Then the process would sometimes end by a signal instead of with its exit code.
     fflush(nil)
     _exit(code.rawValue)
-  }
-
-  /// The caller may have closed some of them. Files that are opened next must not get their numbers and be written to.
-  private static func openStandardDescriptors() {
-    while true {
-      let descriptor = open("/dev/null", O_RDONLY)
-      guard (0...STDERR_FILENO).contains(descriptor) else {
-        close(descriptor)
-        return
-      }
-    }
   }
 
   /// Swift would replace invalid bytes, and the word would name something else.

@@ -1,4 +1,6 @@
+import Foundation
 import Glibc
+import ReelhaulCodec
 import ReelhaulSystem
 import ReelhaulTestKit
 import TaskCore
@@ -104,13 +106,48 @@ import TransferEngine
       let begun = DownloadCheckpoint(
         generation: 0, identity: SourceIdentity(finalURL: url, size: 1000, etag: "\"x\""), volume: .random(),
         stagingName: "\(name)")
-      try await context.run.checkpoint(begun.envelope, ofTransfer: "scratch/a")
+      try await context.run.checkpoint(.init(checkpoint: begun.envelope), ofTransfer: "scratch/a")
       throw TaskError.retry("again", after: .zero)
     } test: { test in
       #expect(try await test.run().failure?.isRetryable == true)
       let run = try await test.resume()
       #expect(run.output == 1000, "\(run)")
     }
+    origin.close()
+  }
+
+  @Test("the same name with another source begins anew, and what was given up does not outlive the success")
+  func otherSource() async throws {
+    let origin = try OriginServer()
+    let size: Int64 = 20_000_000
+    var (a, b) = (OriginFile(seed: 1, size: size), OriginFile(seed: 2, size: size))
+    // As two mirrors may have it that count versions.
+    (a.etag, b.etag, a.lastModified, b.lastModified) = ("\"1\"", "\"1\"", nil, nil)
+    for (path, file) in [("/a", a), ("/b", b)] { origin.serve(path, file) }
+    let gate = origin.hold("/a", from: size / 2)
+    let (first, second) = (origin.url("/a?token=1"), origin.url("/b"))
+    try await withScript { context -> String in
+      /// Gives a transfer up of which some bytes are recorded.
+      @Sendable func giveUp(_ name: String) async throws {
+        let fetch = Task { try await context.transfer.fetch(first, as: name) }
+        try await eventually("it is recorded") { context.run.checkpoint(ofTransfer: "scratch/\(name)") != nil }
+        fetch.cancel()
+        _ = await fetch.result
+      }
+      guard context.epoch == 2 else {
+        try await giveUp("name")
+        throw TaskError.retry("again", after: .zero)
+      }
+      try await giveUp("other")
+      return try await context.transfer.fetch(second, as: "name").sha256 ?? ""
+    } test: { test in
+      #expect(try await test.run().failure?.isRetryable == true)
+      let run = try await test.resume()
+      #expect(run.output == Hex.encode(b.content.sha256(size: size)), "\(run)")
+      let staging = "\(test.storagePath)/.reelhaul/staging"
+      #expect(try FileManager.default.contentsOfDirectory(atPath: staging) == [])
+    }
+    gate.open()
     origin.close()
   }
 
@@ -126,7 +163,7 @@ import TransferEngine
       for number in numbers {
         async let own: Void = context.checkpoint(.init(text: "\(number)"))
         async let transfer: Void = context.run.checkpoint(
-          Checkpoint(payload: Array("{}".utf8)), ofTransfer: "\(number)")
+          .init(checkpoint: Checkpoint(payload: Array("{}".utf8))), ofTransfer: "\(number)")
         _ = try await (own, transfer)
       }
       throw TaskError.retry("again", after: .zero)
@@ -253,13 +290,14 @@ import TransferEngine
       guard context.epoch == 1 else { return "read" }
       for number in 0..<300 {
         do {
-          try await context.run.checkpoint(Checkpoint(payload: Array("{}".utf8)), ofTransfer: "\(number)")
+          try await context.run.checkpoint(
+            .init(checkpoint: Checkpoint(payload: Array("{}".utf8))), ofTransfer: "\(number)")
         } catch {
           break
         }
       }
       // One that was begun may still go on.
-      try await context.run.checkpoint(Checkpoint(payload: Array("[]".utf8)), ofTransfer: "0")
+      try await context.run.checkpoint(.init(checkpoint: Checkpoint(payload: Array("[]".utf8))), ofTransfer: "0")
       return try await context.transfer.fetch(url, as: "a").location
     } test: { test in
       let failure = try #require(try await test.run().failure)

@@ -23,6 +23,8 @@ int64_t rh_realtime_ns(void);
 int rh_open(const char *path, int flags, mode_t mode);
 /// pipe2(2) with O_CLOEXEC: the reading end and the writing end.
 int rh_pipe(int ends[2]);
+// A connection that waits at a socket. It does not block.
+int rh_accept(int socket);
 /// openat2(2) with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS: `path` cannot leave `directory`.
 /// Unless it crosses mounts, also with RESOLVE_NO_XDEV: -EXDEV if something is mounted at `path` or on the way.
 int rh_open_beneath(int directory, const char *path, int flags, mode_t mode, bool crosses_mounts);

@@ -70,7 +70,7 @@ package struct OperationDriver: Sendable {
       } catch let error as StoreError where error.blamesItems(of: 1) {
         try await store.finish(operation.id, id, error: "\(error)")
         moved = true
-      } catch where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
+      } catch  where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
         refusal = refusal ?? error
       }
     }

@@ -54,7 +54,9 @@ final class GroupInquirer: Sendable {
   }
 
   func ask(_ question: GroupQuestion, then answer: @escaping @Sendable (GroupAnswer) -> Void) {
-    pool.submit { [self] in answer(look(question)) }
+    let isAsked = pool.submit { [self] in answer(look(question)) }
+    // There is no thread for it.
+    if !isAsked { answer(.failure(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE)) }
   }
 
   private func look(_ question: GroupQuestion) -> GroupAnswer {

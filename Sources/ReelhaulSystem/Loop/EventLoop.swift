@@ -48,7 +48,8 @@ package final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable
   package init(name: String) {
     self.name = name
     uv = .allocate(capacity: 1)
-    uv_loop_init(uv)
+    let code = uv_loop_init(uv)
+    precondition(code == 0, "event loop \(name): \(SystemError(errno: -code, operation: "begin"))")
     wake = LoopHandle()
     prepare = LoopHandle()
     check = LoopHandle()

@@ -27,8 +27,12 @@ package final class LoopStream: @unchecked Sendable {
     uv_tcp_init(loop.raw, handle.open(context: self))
   }
 
-  func take(from listener: LoopHandle<uv_tcp_t>) -> Bool {
-    guard uv_accept(listener.stream, handle.stream) == 0 else { return false }
+  /// Becomes the owner of an accepted socket. Returns false if that cannot be.
+  func take(_ socket: Int32) -> Bool {
+    guard uv_tcp_open(handle.pointer, socket) == 0 else {
+      Glibc.close(socket)
+      return false
+    }
     uv_tcp_nodelay(handle.pointer, 1)
     return true
   }

@@ -14,12 +14,28 @@ package final class Thread: Sendable {
 
   private let id: pthread_t
 
+  /// Waits up to five seconds for a machine that gives no more threads. After that, the process ends.
   package convenience init(name: String, _ body: @escaping @Sendable () -> Void) {
-    self.init(ifPossible: name, body)!
+    var id = Self.begin(name, body)
+    for _ in 0..<500 where id == nil {
+      usleep(10_000)
+      id = Self.begin(name, body)
+    }
+    guard let id else { fatalError("the system gives no more threads: \(name) cannot begin") }
+    self.init(id)
+  }
+
+  private init(_ id: pthread_t) {
+    self.id = id
   }
 
   /// Returns nil if the system gives no more threads.
-  package init?(ifPossible name: String, _ body: @escaping @Sendable () -> Void) {
+  package convenience init?(ifPossible name: String, _ body: @escaping @Sendable () -> Void) {
+    guard let id = Self.begin(name, body) else { return nil }
+    self.init(id)
+  }
+
+  private static func begin(_ name: String, _ body: @escaping @Sendable () -> Void) -> pthread_t? {
     var id = pthread_t()
     let start = Unmanaged.passRetained(Start(name: name, body: body))
     let code = pthread_create(
@@ -34,7 +50,7 @@ package final class Thread: Sendable {
       start.release()
       return nil
     }
-    self.id = id
+    return id
   }
 
   /// Waits until the thread ends. Call it exactly once, from another thread.

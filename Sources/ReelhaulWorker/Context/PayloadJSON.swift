@@ -1,7 +1,7 @@
 import ReelhaulCodec
 import TaskCore
 
-/// The payload as JSON: `{"checkpoint": …, "transfers": {"NAME": {"generation": …, …, "payload": …}}}`.
+/// The payload as JSON: `{"checkpoint": …, "transfers": {"NAME": {"source": …, "generation": …, …, "payload": …}}}`.
 enum PayloadJSON {
   static let version = 1
 
@@ -18,6 +18,8 @@ enum PayloadJSON {
           for (name, transfer) in payload.transfers.sorted(by: { $0.key < $1.key }) {
             json.name(name)
             json.object { json in
+              if let source = transfer.source { json.member("source", source) }
+              let transfer = transfer.checkpoint
               json.member("version", transfer.version)
               json.member("generation", transfer.generation)
               json.member("bytesDone", transfer.bytesDone)
@@ -44,7 +46,7 @@ enum PayloadJSON {
         case "checkpoint": payload.checkpoint = try reader.raw()
         case "transfers":
           try reader.object { reader, name throws(DecodingFailure) in
-            payload.transfers[name.text] = try Checkpoint(from: &reader)
+            payload.transfers[name.text] = try RunState.Payload.Transfer(from: &reader)
           }
         default: try reader.skip()
         }
@@ -54,20 +56,21 @@ enum PayloadJSON {
   }
 }
 
-extension Checkpoint {
+extension RunState.Payload.Transfer {
   fileprivate init(from reader: inout JSONReader) throws(DecodingFailure) {
-    var checkpoint = Checkpoint()
+    var transfer = Self()
     try reader.object { reader, name throws(DecodingFailure) in
       switch name {
-      case "version": checkpoint.version = try reader.integer()
-      case "generation": checkpoint.generation = try reader.integer()
-      case "bytesDone": checkpoint.bytesDone = try reader.integer()
-      case "bytesTotal": checkpoint.bytesTotal = try reader.integer()
-      case "stage": checkpoint.stage = try reader.string()
-      case "payload": checkpoint.payload = try reader.raw()
+      case "source": transfer.source = try reader.integer()
+      case "version": transfer.checkpoint.version = try reader.integer()
+      case "generation": transfer.checkpoint.generation = try reader.integer()
+      case "bytesDone": transfer.checkpoint.bytesDone = try reader.integer()
+      case "bytesTotal": transfer.checkpoint.bytesTotal = try reader.integer()
+      case "stage": transfer.checkpoint.stage = try reader.string()
+      case "payload": transfer.checkpoint.payload = try reader.raw()
       default: try reader.skip()
       }
     }
-    self = checkpoint
+    self = transfer
   }
 }

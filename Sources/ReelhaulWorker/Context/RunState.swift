@@ -12,8 +12,14 @@ package final class RunState: Sendable {
   struct Payload: Sendable {
     /// One JSON value; nil before the handler's first checkpoint.
     var checkpoint: [UInt8]?
-    /// The checkpoints of transfers, by name.
-    var transfers: [String: Checkpoint] = [:]
+    /// The transfers that are begun and not done, by name.
+    var transfers: [String: Transfer] = [:]
+
+    struct Transfer: Sendable {
+      var checkpoint = Checkpoint()
+      /// Tells its source from others; nil in the record of an earlier version.
+      var source: Int64?
+    }
   }
 
   let ledger: RunLedger
@@ -74,17 +80,18 @@ package final class RunState: Sendable {
     await observer?.checkpointed(json)
   }
 
-  /// Records the checkpoint of a transfer; nil deletes it.
-  func checkpoint(_ checkpoint: Checkpoint?, ofTransfer name: String) async throws {
-    try await record { $0.transfers[name] = checkpoint }
+  /// Records how far a transfer is; nil deletes its record.
+  func checkpoint(_ transfer: Payload.Transfer?, ofTransfer name: String) async throws {
+    try await record { $0.transfers[name] = transfer }
   }
 
   /// For tests.
   package var recordedStage: String? { stage.withLock { $0 } }
 
-  func checkpoint(ofTransfer name: String) -> Checkpoint? {
-    payload.withLock { $0.transfers[name] }
-  }
+  func checkpoint(ofTransfer name: String) -> Payload.Transfer? { transfersLeft[name] }
+
+  /// Those that are begun and not done.
+  var transfersLeft: [String: Payload.Transfer] { payload.withLock { $0.transfers } }
 
   /// Runs `body` as the only transfer with this id. Throws a permanent ``TaskError`` if there is one, or if this run has
   /// put a file there that is not of `source` and that nothing may replace: its mark would be taken for that of an earlier

@@ -10,7 +10,7 @@ import WorkerCore
 /// rate and the worker's rate, network policy and credentials.
 ///
 /// The bytes on disk are recorded with the run's checkpoint. When another run makes the same call, the transfer
-/// continues from there. The calls throw ``TaskError`` with the code with which a download task would fail,
+/// continues from there; from another source (but for its query) it begins anew. The calls throw ``TaskError`` with the code with which a download task would fail,
 /// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
 ///
 /// A task may have 256 transfers that are begun and not done; their records and the checkpoint may have 256 KiB together.
@@ -133,7 +133,8 @@ public struct TaskTransfer: Sendable {
   /// Forgets a transfer whose bytes are on another volume than `root`: the scratch directory of an earlier run may have been
   /// there, on another worker, and this run's is not.
   private func forget(_ name: String, unlessOn root: StorageRoot) async throws {
-    guard let known = run.checkpoint(ofTransfer: name).flatMap({ try? DownloadCheckpoint($0) }) else { return }
+    guard let known = run.checkpoint(ofTransfer: name).flatMap({ try? DownloadCheckpoint($0.checkpoint) })
+    else { return }
     do {
       guard try await root.withVolume({ $0.id }) != known.volume else { return }
     } catch let error as StorageError {
@@ -166,12 +167,17 @@ public struct TaskTransfer: Sendable {
   private func download(
     _ spec: TaskSpec, to place: StorageURL, named name: String, _ options: Options, _ roots: StorageRoots
   ) async throws -> (bytes: Int64, sha256: String?) {
-    let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0) }
+    let source = Int64(bitPattern: FNV1a(String(spec.source.prefix { $0 != "?" }).utf8).value)
+    if let known = run.checkpoint(ofTransfer: name), known.source ?? source != source {
+      try? await roots.discard(known.checkpoint, of: [spec.id])
+      try await run.checkpoint(nil, ofTransfer: name)
+    }
+    let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0.checkpoint) }
     if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) {
       options.onProgress?(file.bytes, file.bytes)
       return file
     }
-    let ledger = HandlerTransferLedger(run: run, name: name, onProgress: options.onProgress)
+    let ledger = HandlerTransferLedger(run: run, name: name, source: source, onProgress: options.onProgress)
     let outcome = await DownloadEngine(roots: roots).run(spec, to: place, from: checkpoint, ledger: ledger)
     // The last bytes need not have been told.
     if case .succeeded(_, let bytes, _) = outcome { ledger.progress(bytesDone: bytes, bytesTotal: bytes) }
@@ -242,14 +248,16 @@ extension TaskError {
 private final class HandlerTransferLedger: DownloadLedger {
   private let run: RunState
   private let name: String
+  private let source: Int64
   /// The latest progress, if the handler wants it. Its closure may block, so it is called on another thread than that of
   /// the storage, where all transfers of the storage tell of theirs.
   private let progress: AsyncStream<(done: Int64, total: Int64?)>.Continuation
   private let telling: Task<Void, Never>?
 
-  init(run: RunState, name: String, onProgress: (@Sendable (Int64, Int64?) -> Void)?) {
+  init(run: RunState, name: String, source: Int64, onProgress: (@Sendable (Int64, Int64?) -> Void)?) {
     self.run = run
     self.name = name
+    self.source = source
     let (latest, progress) = AsyncStream.makeStream(
       of: (done: Int64, total: Int64?).self, bufferingPolicy: .bufferingNewest(1))
     self.progress = progress
@@ -264,7 +272,7 @@ private final class HandlerTransferLedger: DownloadLedger {
 
   func checkpoint(_ checkpoint: DownloadCheckpoint, patience: Duration) async throws {
     do {
-      try await run.checkpoint(checkpoint.envelope, ofTransfer: name)
+      try await run.checkpoint(.init(checkpoint: checkpoint.envelope, source: source), ofTransfer: name)
     } catch let error as TaskError {
       // It says what becomes of the task.
       throw TaskFailure(error)

@@ -64,13 +64,13 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
 
   private func deleteRest(_ cleanup: Cleanup) async throws {
     let payload = try PayloadJSON.decode(cleanup.checkpoint)
-    let names = payload.transfers.keys.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
-    let destination = cleanup.spec.destination.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) }
+    let names = Array(payload.transfers.keys) + [cleanup.spec.destination].compactMap(\.self)
     // A staging file may be on a volume that is gone. What the handler has left elsewhere does not wait for it.
     var failure: (any Error)?
     do {
       try await roots?.cleanUp(
-        cleanup, checkpoints: Array(payload.transfers.values), publishers: names + [destination].compactMap(\.self))
+        cleanup, checkpoints: payload.transfers.values.map(\.checkpoint),
+        publishers: names.map { TaskTransfer.id(of: $0, task: cleanup.spec.id) })
     } catch {
       failure = error
     }
@@ -111,6 +111,10 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     do {
       let output = try await call(parameters, context)
       outcome = try .succeeded(sha256: nil, bytes: ledger.bytesDone, output: Self.encode(output))
+      // The transfers that it gave up. Whoever sweeps the staging directory would keep their files for a week.
+      for (name, transfer) in run.transfersLeft where ledger.mayWrite {
+        try? await roots?.discard(transfer.checkpoint, of: [TaskTransfer.id(of: name, in: run)])
+      }
     } catch {
       outcome = Self.outcome(of: error, ledger)
     }

@@ -19,7 +19,8 @@ public enum ReelhaulWorker {
   ///   - handlers: One handler for each kind. Two handlers for one kind are an error.
   ///   - middleware: Wraps every run of `handlers`; the first one is the outermost.
   ///   - builtIn: Whether the worker also carries out downloads, uploads, copies and deletes.
-  ///   - environment: Replaces the environment of the process.
+  ///   - environment: Replaces the environment of the process for the worker's settings. AWS's variables, and programs
+  ///     that are started, have that of the process.
   ///
   /// Throws ``WorkerError`` if the configuration or a handler's policy is wrong, if two handlers have one kind, if the
   /// database belongs to another fleet or has a newer schema, if a client of Kafka is lost for good, or if the drain was
@@ -33,6 +34,7 @@ public enum ReelhaulWorker {
     // Must come before any write: a closed connection must be an error of the write, not the end of the process.
     signal(SIGPIPE, SIG_IGN)
     ChildProcess.keepExits()
+    StandardStream.openAll()
     let configuration: WorkerConfiguration
     let level: LogLevel
     do {
@@ -70,7 +72,8 @@ public enum ReelhaulWorker {
     HandlerAdapter(handler, middleware: middleware, roots: services.roots, log: services.log)
   }
 
-  private static func check<Handler: TaskHandler>(_ handler: Handler) throws {
+  /// Throws if no worker would start with this handler.
+  package static func check<Handler: TaskHandler>(_ handler: Handler) throws {
     for name in [Handler.kind] + Handler.aliases {
       guard TaskKind.isName(name) else {
         throw WorkerError(

@@ -231,10 +231,20 @@ package struct Deletion: Sendable {
     }
     let directory = try parent.openDirectory(name)
     // Another root inside has tasks of its own.
-    if (try? directory.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY | O_NONBLOCK)) != nil {
+    if try Self.isRoot(directory) {
       throw SystemError(errno: EXDEV, operation: "delete \(url): \(directory.path) is a storage of its own")
     }
     return directory
+  }
+
+  private static func isRoot(_ directory: borrowing FileDescriptor) throws(SystemError) -> Bool {
+    do throws(SystemError) {
+      _ = try directory.openBeneath("\(StorageURL.reserved)/volume", O_RDONLY | O_NONBLOCK)
+      return true
+    } catch {
+      guard [ENOENT, ENOTDIR, ELOOP, EXDEV].contains(error.errno) else { throw error }
+      return false
+    }
   }
 
   private static func count(of status: stat) -> Count {

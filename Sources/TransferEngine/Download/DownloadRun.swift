@@ -118,7 +118,7 @@ struct DownloadRun: Sendable {
     guard isThere, spec.ifExists != .replace else { return nil }
     guard spec.ifExists == .skip else {
       // The end of an earlier run was not recorded, because the task was canceled meanwhile.
-      if volume.isPublished(at: destination, by: spec.id) { return nil }
+      if try volume.isPublished(at: destination, by: spec.id) { return nil }
       throw StorageError(.destinationExists, "\(destination) already exists")
     }
     return try ExistingFile(volume: volume, destination: destination, expect: spec.expect, read: read).outcome()

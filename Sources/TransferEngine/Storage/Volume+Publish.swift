@@ -54,7 +54,7 @@ extension Volume {
         try discard(file.name)
         return .skipped
       case EEXIST:
-        guard isPublished(at: destination, by: file.name.task) else {
+        guard try isPublished(at: destination, by: file.name.task) else {
           throw StorageError(.destinationExists, "\(destination) already exists")
         }
         return try publish(file, to: destination, ifExists: .replace)
@@ -91,12 +91,14 @@ extension Volume {
   }
 
   /// Whether the file at `destination` has a mark of `task`.
-  func isPublished(at destination: StorageURL, by task: UniqueID) -> Bool {
+  func isPublished(at destination: StorageURL, by task: UniqueID) throws(StorageError) -> Bool {
     do throws(SystemError) {
       let file = try root.openBeneath(destination.path, O_RDONLY | O_NONBLOCK)
       return try StagingName(file.attribute(StagingFile.mark) ?? "")?.task == task
     } catch {
-      return false
+      // What cannot be looked at for a lack of the machine is nobody's yet.
+      guard [EMFILE, ENFILE, ENOMEM, EIO].contains(error.errno) else { return false }
+      throw StorageError(error, storage: name)
     }
   }
 
@@ -199,7 +201,7 @@ extension Volume {
     at destination: StorageURL, by task: UniqueID, expect: Expectation, while goesOn: () -> Bool
   ) throws(StorageError) -> (bytes: Int64, sha256: [UInt8])? {
     try check()
-    guard isPublished(at: destination, by: task) else { return nil }
+    guard try isPublished(at: destination, by: task) else { return nil }
     let file = try open(destination)
     do throws(SystemError) {
       let bytes = Int64(try file.status().st_size)

@@ -53,17 +53,21 @@ extension StorageRoots {
   /// Throws ``StorageError`` if the volume with the staging file is not mounted.
   package func cleanUp(_ cleanup: Cleanup, checkpoints: [Checkpoint], publishers: [UniqueID]) async throws {
     let destination = cleanup.spec.destination.flatMap { try? StorageURL($0) }
-    for case let checkpoint? in checkpoints.map({ try? DownloadCheckpoint($0) }) {
-      guard let name = StagingName(checkpoint.stagingName), publishers.contains(name.task) else { continue }
-      try await discard(name, on: checkpoint.volume, preferring: destination?.root)
-    }
+    for checkpoint in checkpoints { try await discard(checkpoint, of: publishers, preferring: destination?.root) }
     guard cleanup.files, let destination else { return }
     guard let root = self[destination.root] else { throw StorageError.unknownRoot(destination.root) }
     _ = try await root.withVolume { try $0.removePublished(at: destination, by: publishers) }
   }
 
-  /// Tries the root `first` before all others, because another root may hang.
-  private func discard(_ name: StagingName, on volume: UniqueID, preferring first: String?) async throws {
+  /// Deletes the staging file that a download recorded, if it is that of one of `publishers`. Tries the root `first` before
+  /// all others, because another root may hang.
+  package func discard(
+    _ checkpoint: Checkpoint, of publishers: [UniqueID], preferring first: String? = nil
+  ) async throws {
+    guard let checkpoint = try? DownloadCheckpoint(checkpoint), let name = StagingName(checkpoint.stagingName),
+      publishers.contains(name.task)
+    else { return }
+    let volume = checkpoint.volume
     let names = storage.roots.keys.sorted { ($0 != first ? 1 : 0, $0) < ($1 != first ? 1 : 0, $1) }
     for case let root? in names.map({ self[$0] }) {
       guard let mounted = try? await root.withVolume({ $0 }), mounted.id == volume else { continue }

@@ -53,7 +53,7 @@ extension Transcode: TaskHandler {
     var options = TaskTransfer.Options()
     // The name contains the task's id, so only an earlier run of this task can have put a file there.
     options.ifExists = .replace
-    options.onProgress = { done, total in context.report(done: done, total: total) }
+    options.onProgress = { done, total in context.report(half: 0, done, of: total) }
     return try await context.transfer.download(source, to: "\(destination).\(context.id).original", options).location
   }
 
@@ -77,7 +77,7 @@ extension Transcode: TaskHandler {
       FFmpeg.input(input)
         + ["-vf", "scale=-2:\(height)", "-c:v", "libx264", "-c:a", "aac", "-movflags", "+faststart", result]
     ) { done in
-      context.report(done: done, total: total)
+      context.report(half: 1, done, of: total)
     }
     return try await context.transfer.publish(result, to: destination).location
   }
@@ -88,5 +88,13 @@ extension Transcode: TaskHandler {
     let result = try await context.scratch() + "/poster.jpg"
     try await FFmpeg.run(FFmpeg.input(input) + ["-frames:v", "1", "-q:v", "3", "-update", "1", result])
     return try await context.transfer.publish(result, to: "\(video).jpg").location
+  }
+}
+
+extension TaskContext<Transcode.Checkpoint> {
+  /// Steps count in other units: each is half of the task, in thousandths.
+  fileprivate func report(half: Int64, _ done: Int64, of total: Int64?) {
+    guard let total, total > 0 else { return heartbeat() }
+    report(done: half * 500 + min(done, total) * 500 / total, total: 1000)
   }
 }
