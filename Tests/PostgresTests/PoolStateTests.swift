@@ -68,6 +68,16 @@ struct PoolStateTests {
     #expect(pool.request(3, deadline: at(9)) == [.connect(after: .zero)])
   }
 
+  @Test("a refusal fails nobody whom a session from before can serve in time") func aRefusalBesideSessions() {
+    var pool = PoolState(size: 2)
+    _ = pool.request(1, deadline: at(5)) + pool.connected(10) + pool.request(2, deadline: at(5))
+    let error = PostgresError(.connection, "no", sqlState: "28P01")
+    #expect(pool.connectFailed(error, random: 0) == [])
+    #expect(pool.returned(10, isUsable: true) == [.lend(10, to: 2)])
+    _ = pool.request(3, deadline: at(6)) + pool.connectFailed(error, random: 0)
+    #expect(pool.expire(now: at(6)) == [.fail(3, error)])
+  }
+
   @Test("a closed pool closes connections that come back")
   func aClosedPoolClosesReturnedConnections() {
     var pool = PoolState(size: 3)

@@ -73,7 +73,10 @@ struct PoolState {
     let delay = backoff.next(random: random)
     lastFailure = error
     if isClosed { return [] }
-    if error.isPermanent || error.code == .configuration { return failAll(with: error) }
+    if error.isPermanent || error.code == .configuration {
+      // Sessions from before, perhaps with a former password, go on: those who wait get them.
+      return lent.isEmpty ? failAll(with: error) : []
+    }
     guard !waiters.isEmpty, connecting == 0 else { return [] }
     connecting += 1
     return [.connect(after: delay)]

@@ -58,7 +58,9 @@ package final class LoopListener: @unchecked Sendable {
     let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
     let socket = Glibc.socket(isIPv6 ? AF_INET6 : AF_INET, type, 0)
     guard socket >= 0 else { throw .last("listen on \(host):\(port)") }
-    var isOn: Int32 = 1
+    var (isOn, isOff): (Int32, Int32) = (1, 0)
+    // An address that stands for all is that of both families.
+    if isIPv6 { setsockopt(socket, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &isOff, socklen_t(MemoryLayout<Int32>.size)) }
     let size = socklen_t(isIPv6 ? MemoryLayout<sockaddr_in6>.size : MemoryLayout<sockaddr_in>.size)
     let isBound = withUnsafePointer(to: &address) { address in
       address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in

@@ -93,6 +93,15 @@ package final class RunState: Sendable {
   /// Those that are begun and not done.
   var transfersLeft: [String: Payload.Transfer] { payload.withLock { $0.transfers } }
 
+  /// Deletes what transfers that the handler gave up have left. Whoever sweeps the staging directory would keep it for a
+  /// week.
+  func discardRest() async {
+    for (name, transfer) in transfersLeft where !ledger.isLost {
+      try? await roots?.discard(
+        transfer.checkpoint, of: [TaskTransfer.id(of: name, in: self)], preferring: scratchDirectory.root?.name)
+    }
+  }
+
   /// Runs `body` as the only transfer with this id. Throws a permanent ``TaskError`` if there is one, or if this run has
   /// put a file there that is not of `source` and that nothing may replace: its mark would be taken for that of an earlier
   /// run.

@@ -169,7 +169,7 @@ public struct TaskTransfer: Sendable {
   ) async throws -> (bytes: Int64, sha256: String?) {
     let source = Int64(bitPattern: FNV1a(String(spec.source.prefix { $0 != "?" }).utf8).value)
     if let known = run.checkpoint(ofTransfer: name), known.source ?? source != source {
-      try? await roots.discard(known.checkpoint, of: [spec.id])
+      try? await roots.discard(known.checkpoint, of: [spec.id], preferring: place.root)
       try await run.checkpoint(nil, ofTransfer: name)
     }
     let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0.checkpoint) }

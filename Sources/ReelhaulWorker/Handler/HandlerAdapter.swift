@@ -111,15 +111,16 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
     do {
       let output = try await call(parameters, context)
       outcome = try .succeeded(sha256: nil, bytes: ledger.bytesDone, output: Self.encode(output))
-      // The transfers that it gave up. Whoever sweeps the staging directory would keep their files for a week.
-      for (name, transfer) in run.transfersLeft where ledger.mayWrite {
-        try? await roots?.discard(transfer.checkpoint, of: [TaskTransfer.id(of: name, in: run)])
-      }
     } catch {
       outcome = Self.outcome(of: error, ledger)
     }
     // It may take long, and must not block the worker's own loop.
-    ledger.leave { await withTaskExecutorPreference(globalConcurrentExecutor) { await run.scratchDirectory.remove() } }
+    ledger.leave { [outcome] in
+      await withTaskExecutorPreference(globalConcurrentExecutor) {
+        await run.scratchDirectory.remove()
+        if case .succeeded = outcome { await run.discardRest() }
+      }
+    }
     return outcome
   }
 

@@ -74,11 +74,13 @@ final class HeldBytes: Sendable {
     }
 
     /// Whether the first in a holder's line may have its bytes as soon as there are so many. One of a server is always
-    /// allowed, and one of a holder as far as its server is.
+    /// allowed, and one of a holder as long as its server leaves a quarter of the limit: others of the server may keep
+    /// theirs for ever.
     func isNext(_ holder: Holder, _ share: Share) -> Bool {
       guard let first = share.waiting.first else { return false }
       let server = servers[holder.server] ?? 0
-      guard server == 0 || server + first.count <= (limit - (held - server)) / 4 * 3 else { return false }
+      let room = share.held == 0 ? limit : limit - (held - server)
+      guard server == 0 || server + first.count <= room / 4 * 3 else { return false }
       return share.held == 0 || share.held + first.count <= (limit - (held - share.held)) / 2
     }
 

@@ -97,7 +97,7 @@ extension Volume {
       return try StagingName(file.attribute(StagingFile.mark) ?? "")?.task == task
     } catch {
       // What cannot be looked at for a lack of the machine is nobody's yet.
-      guard [EMFILE, ENFILE, ENOMEM, EIO].contains(error.errno) else { return false }
+      guard [EMFILE, ENFILE, ENOMEM].contains(error.errno) else { return false }
       throw StorageError(error, storage: name)
     }
   }
