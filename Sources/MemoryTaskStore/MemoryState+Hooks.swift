@@ -4,8 +4,6 @@ import TaskStore
 /// The delivery of an event to a web hook, of ``MemoryStore``.
 struct MemoryHook {
   var delivery: HookDelivery
-  /// The queue whose web hook it is for; nil if its task names the URL.
-  var queue: String?
   /// Until this time, the worker that claimed it works on it.
   var claimedUntil: Timestamp?
 
@@ -20,15 +18,12 @@ extension MemoryState {
   mutating func addHooks(_ events: [HookEvent]) {
     for event in events where index(event.taskID, event.sequence) == nil {
       var event = event
-      let queue = event.queue
-      if let queue {
+      if let queue = event.queue {
         guard let url = queueHooks[queue] else { continue }
         event.go(to: url)
-        event.queue = nil
       }
       let waits = hooks.filter { $0.delivery.event.taskID == event.taskID && $0.isOpen }.map(\.delivery.runAt).max()
-      let delivery = HookDelivery(event: event, createdAt: now, runAt: waits ?? now)
-      hooks.append(MemoryHook(delivery: delivery, queue: queue))
+      hooks.append(MemoryHook(delivery: HookDelivery(event: event, createdAt: now, runAt: waits ?? now)))
     }
     hooks.sort {
       ($0.delivery.event.taskID, $0.delivery.event.sequence) < ($1.delivery.event.taskID, $1.delivery.event.sequence)
@@ -119,7 +114,7 @@ extension MemoryState {
     let former = queueHooks[queue]
     if let former, former != url {
       let moved = hooks.indices.filter {
-        hooks[$0].isOpen && hooks[$0].delivery.event.url == former && hooks[$0].queue == queue
+        hooks[$0].isOpen && hooks[$0].delivery.event.url == former && hooks[$0].delivery.event.queue == queue
       }
       for index in moved.reversed() {
         guard let url else {

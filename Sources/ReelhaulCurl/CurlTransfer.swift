@@ -131,16 +131,9 @@ extension CurlTransfer {
   /// Whether libcurl could ask for the name of a host: it does so on a thread, which tells it by a pair of sockets.
   private static func canResolve(detail: String) -> Bool {
     guard !detail.hasPrefix("getaddrinfo() thread failed to start") else { return false }
-    var ends: (Int32, Int32) = (-1, -1)
-    let isThere = withUnsafeMutableBytes(of: &ends) {
-      socketpair(
-        AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0,
-        $0.baseAddress!.assumingMemoryBound(to: Int32.self))
-        == 0
-    }
-    guard isThere else { return false }
-    close(ends.0)
-    close(ends.1)
+    var ends: [Int32] = [-1, -1]
+    guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else { return false }
+    for end in ends { close(end) }
     return true
   }
 }

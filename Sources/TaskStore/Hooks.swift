@@ -10,8 +10,7 @@ package struct HookEvent: Hashable, Sendable {
   package var host: String
   /// The JSON of the event, as it is in the topic `events`.
   package var json: [UInt8]
-  /// The queue whose web hook it is for: the store takes its present URL. Nil if the URL is the task's own, and once the
-  /// store has the event.
+  /// The queue whose web hook it is for: the store takes its present URL. Nil if the URL is the task's own.
   package var queue: String?
 
   package init(

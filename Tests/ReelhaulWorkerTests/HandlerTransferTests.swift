@@ -130,7 +130,7 @@ import TransferEngine
       /// Gives a transfer up of which some bytes are recorded.
       @Sendable func giveUp(_ name: String) async throws {
         let fetch = Task { try await context.transfer.fetch(first, as: name) }
-        try await eventually("it is recorded") { context.run.checkpoint(ofTransfer: "scratch/\(name)") != nil }
+        try await eventually("it is recorded") { context.run.transfersLeft["scratch/\(name)"] != nil }
         fetch.cancel()
         _ = await fetch.result
       }
@@ -157,7 +157,7 @@ import TransferEngine
     try await withScript { context -> [String] in
       let numbers = 0..<50
       guard context.epoch == 1 else {
-        let kept = numbers.count { context.run.checkpoint(ofTransfer: "\($0)") != nil }
+        let kept = numbers.count { context.run.transfersLeft["\($0)"] != nil }
         return [context.lastCheckpoint?.text ?? "", "\(kept)"]
       }
       for number in numbers {

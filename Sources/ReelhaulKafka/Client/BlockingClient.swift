@@ -6,7 +6,7 @@ final class BlockingClient: Sendable {
   let handle: KafkaHandle
   private let name: String
   private let pool: BlockingPool
-  private let isClosed = Lock(false)
+  private let isClosed = Flag()
 
   /// `name`: the name of the threads.
   init(_ handle: KafkaHandle, name: String) {
@@ -57,10 +57,7 @@ final class BlockingClient: Sendable {
 
   /// Frees the client once no call is running; nil if this has already begun.
   private func end() -> PollThread? {
-    let isFirst = isClosed.withLock { isClosed in
-      defer { isClosed = true }
-      return !isClosed
-    }
+    let isFirst = !isClosed.testAndSet()
     guard isFirst else { return nil }
     return PollThread(name: "\(name)-end") { [handle, pool] in
       pool.shutdown()

@@ -10,7 +10,7 @@ package final class TransactionalProducer: Sendable {
   private let milliseconds: Int
   private let pool = BlockingPool(name: "kafka-transactions", threads: 1)
   private let client = Lock<TransactionalClient?>(nil)
-  private let isClosed = Lock(false)
+  private let isClosed = Flag()
 
   /// Does not connect. The cluster aborts a transaction that takes longer than `timeout`.
   ///
@@ -23,7 +23,7 @@ package final class TransactionalProducer: Sendable {
   }
 
   deinit {
-    guard !isClosed.withLock({ $0 }) else { return }
+    guard !isClosed.isSet else { return }
     client.withLock { $0.take() }?.drop()
     let pool = pool
     Thread(name: "kafka-transactions-end") { pool.shutdown() }.detach()
@@ -75,10 +75,7 @@ package final class TransactionalProducer: Sendable {
   /// Waits for the running call, and frees the client.
   package func close() async {
     guard
-      !isClosed.withLock({ isClosed in
-        defer { isClosed = true }
-        return isClosed
-      })
+      !isClosed.testAndSet()
     else { return }
     let thread = try? await pool.run { [client] in client.withLock { $0.take() }?.drop() }
     await thread?.ended()

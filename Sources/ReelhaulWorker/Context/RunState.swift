@@ -88,8 +88,6 @@ package final class RunState: Sendable {
   /// For tests.
   package var recordedStage: String? { stage.withLock { $0 } }
 
-  func checkpoint(ofTransfer name: String) -> Payload.Transfer? { transfersLeft[name] }
-
   /// Those that are begun and not done.
   var transfersLeft: [String: Payload.Transfer] { payload.withLock { $0.transfers } }
 

@@ -28,11 +28,11 @@ public struct TaskStorage: Sendable {
   }
 
   private final class Watch: Deletion.Observer {
-    private let isStopped = Lock(false)
+    private let isStopped = Flag()
 
-    var goesOn: Bool { isStopped.withLock { !$0 } }
+    var goesOn: Bool { !isStopped.isSet }
 
-    func stop() { isStopped.withLock { $0 = true } }
+    func stop() { isStopped.set() }
 
     func deleted(_ count: Deletion.Count) {}
   }

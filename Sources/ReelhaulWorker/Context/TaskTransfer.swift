@@ -10,8 +10,9 @@ import WorkerCore
 /// rate and the worker's rate, network policy and credentials.
 ///
 /// The bytes on disk are recorded with the run's checkpoint. When another run makes the same call, the transfer
-/// continues from there; from another source (but for its query) it begins anew. The calls throw ``TaskError`` with the code with which a download task would fail,
-/// `CancellationError` when the run must stop, and ``OwnershipLostError``. Do not catch these errors.
+/// continues from there; from another source (but for its query) it begins anew. The calls throw ``TaskError`` with the
+/// code with which a download task would fail, `CancellationError` when the run must stop, and ``OwnershipLostError``. Do
+/// not catch these errors.
 ///
 /// A task may have 256 transfers that are begun and not done; their records and the checkpoint may have 256 KiB together.
 /// Two at once to one name or destination are a mistake of the handler: the second one fails the task.
@@ -133,7 +134,7 @@ public struct TaskTransfer: Sendable {
   /// Forgets a transfer whose bytes are on another volume than `root`: the scratch directory of an earlier run may have been
   /// there, on another worker, and this run's is not.
   private func forget(_ name: String, unlessOn root: StorageRoot) async throws {
-    guard let known = run.checkpoint(ofTransfer: name).flatMap({ try? DownloadCheckpoint($0.checkpoint) })
+    guard let known = run.transfersLeft[name].flatMap({ try? DownloadCheckpoint($0.checkpoint) })
     else { return }
     do {
       guard try await root.withVolume({ $0.id }) != known.volume else { return }
@@ -168,11 +169,11 @@ public struct TaskTransfer: Sendable {
     _ spec: TaskSpec, to place: StorageURL, named name: String, _ options: Options, _ roots: StorageRoots
   ) async throws -> (bytes: Int64, sha256: String?) {
     let source = Int64(bitPattern: FNV1a(String(spec.source.prefix { $0 != "?" }).utf8).value)
-    if let known = run.checkpoint(ofTransfer: name), known.source ?? source != source {
+    if let known = run.transfersLeft[name], known.source ?? source != source {
       try? await roots.discard(known.checkpoint, of: [spec.id], preferring: place.root)
       try await run.checkpoint(nil, ofTransfer: name)
     }
-    let checkpoint = run.checkpoint(ofTransfer: name).flatMap { try? DownloadCheckpoint($0.checkpoint) }
+    let checkpoint = run.transfersLeft[name].flatMap { try? DownloadCheckpoint($0.checkpoint) }
     if checkpoint == nil, spec.ifExists == .fail, let file = try await published(spec, at: place, roots) {
       options.onProgress?(file.bytes, file.bytes)
       return file
@@ -184,7 +185,7 @@ public struct TaskTransfer: Sendable {
     await ledger.close()
     switch outcome {
     case .succeeded(let sha256, let bytes, _):
-      if run.checkpoint(ofTransfer: name) != nil { try await run.checkpoint(nil, ofTransfer: name) }
+      if run.transfersLeft[name] != nil { try await run.checkpoint(nil, ofTransfer: name) }
       return (bytes, sha256.map { Hex.encode($0) })
     case .failed(let failure): throw ledger.lost ? OwnershipLostError() : TaskError(failure)
     case .stopped:

@@ -90,13 +90,14 @@ extension PostgresStore {
   private func delivery(_ columns: PostgresColumns) throws -> (PostgresRow) throws -> HookDelivery {
     let (id, sequence, type) = (try columns["task_id"], try columns["sequence"], try columns["type"])
     let (url, host, event) = (try columns["url"], try columns["host"], try columns["event"])
+    let queue = try columns["queue"]
     let (attempt, created, runAt) = (try columns["attempt"], try columns["created_at"], try columns["run_at"])
     let (error, gaveUp, age) = (try columns["error"], try columns["gave_up_at"], try columns["age"])
     return { row in
       HookDelivery(
         event: HookEvent(
           taskID: try row.id(id), sequence: try row.int(sequence), kind: try row.known(type), url: try row.text(url),
-          host: try row.text(host), json: try row.bytes(event)),
+          host: try row.text(host), json: try row.bytes(event), queue: try row[queue]?.text()),
         attempt: try row.int(attempt), createdAt: try row.time(created),
         age: .microseconds(try row.int64(age)), runAt: try row.time(runAt),
         error: try row[error]?.text(),
@@ -107,7 +108,7 @@ extension PostgresStore {
 
 private enum HookQueries {
   private static let columns = """
-    task_id, sequence, type, url, host, event, attempt, created_at, run_at, error, gave_up_at,
+    task_id, sequence, type, url, host, event, queue, attempt, created_at, run_at, error, gave_up_at,
     (extract(epoch from now() - created_at) * 1000000)::bigint age
     """
 

@@ -12,7 +12,7 @@ package final class StagingFile: Sendable {
   package let name: StagingName
   package let volume: Volume
   private let descriptor: Lock<Descriptor>
-  private let isVoid = Lock(false)
+  private let isVoid = Flag()
   /// Counts possible changes of the file. It begins at 1, because an earlier owner may have changed it too.
   private let changes = Atomic(1)
   private let synced = Lock(Synced())
@@ -146,7 +146,7 @@ package final class StagingFile: Sendable {
   func attempt<Result>(
     _ body: (borrowing FileDescriptor) throws(SystemError) -> Result
   ) throws(StorageError) -> Result {
-    guard !isVoid.withLock({ $0 }) else {
+    guard !isVoid.isSet else {
       throw StorageError(
         .ioError, "storage \(volume.name): the staging file \(name) cannot be used after a device error")
     }
@@ -158,7 +158,7 @@ package final class StagingFile: Sendable {
         ? StorageError(.stagingMissing, "storage \(volume.name): the staging file \(name) is gone")
         : StorageError(error, storage: volume.name)
       if error.code == .ioError {
-        isVoid.withLock { $0 = true }
+        isVoid.set()
         // Discarded, so that no other owner adopts it.
         try? volume.discard(name)
       }

@@ -23,7 +23,7 @@ package final class RunningWorker: Sendable {
   private let commands: any CommandSource
   /// Ends the worker when a Kafka client is lost for good, because only a new process has new clients.
   private let fatal: AsyncStream<Void>
-  private let isLost = Lock(false)
+  private let isLost = Flag()
 
   /// The connections to PostgreSQL: claims, settlements, ingest and the relay may each hold one. The lease has its
   /// own.
@@ -49,7 +49,7 @@ package final class RunningWorker: Sendable {
     await running.telemetry?.start { [worker = running.worker] in await worker.metricsSnapshot() }
     running.loop.task { [fatal = running.fatal, isLost = running.isLost, worker = running.worker] in
       for await _ in fatal {
-        isLost.withLock { $0 = true }
+        isLost.set()
         return await worker.requestEnd()
       }
     }
@@ -153,7 +153,7 @@ package final class RunningWorker: Sendable {
   /// Waits for the end of the drain and returns the exit code: 0 only if the drain was requested and complete.
   package func finished() async -> Int32 {
     let code = await worker.finished()
-    return isLost.withLock { $0 } ? DrainMachine.unfinished : code
+    return isLost.isSet ? DrainMachine.unfinished : code
   }
 
   /// Ends the process 2 s after the drain, from the control loop: handlers, or what they have left behind, may block all
