@@ -110,6 +110,8 @@ package final class MemoryStore: TaskStore {
   }
 
   /// Nothing of it goes wrong in this store.
+  package func endStalledBatches(silentFor silence: Duration) async throws -> Int { 0 }
+
   package func restLanes() async throws {}
 
   /// Does nothing: this store keeps no data of tasks that are gone.

@@ -187,16 +187,17 @@ public actor HandlerTest<Handler: TaskHandler> {
     case .stopped? where !isLost: ended = .stopped(ledger.stopReason.map(TaskStopReason.init))
     default: ended = .ownershipLost
     }
-    if let outcome,
+    if let outcome {
       let settlement = planner.settlement(
         of: .init(
           attempt: claim.attempt, epoch: claim.epoch,
           retry: adapter.policy.retry(of: claim.spec),
           outcome: outcome, stop: ledger.stopReason, newBytes: ledger.newBytes, size: ledger.bytesTotal))
-    {
-      _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])
+      if let settlement {
+        _ = try await store.settle([Settlement(taskID: claim.spec.id, epoch: claim.epoch, outcome: settlement)])
+      }
+      await ledger.finish(hasSucceeded: try await store.task(claim.spec.id)?.state == .succeeded)
     }
-    if outcome != nil { await ledger.finish() }
     let before = try RunState.checkpoint(of: claim.checkpoint)
     return HandlerRun(
       outcome: ended, attempt: claim.attempt, epoch: claim.epoch,

@@ -69,6 +69,9 @@ package protocol HousekeepingStore: Sendable {
   func sweep() async throws -> SweepResult
   /// Puts in force what ``LeaseStore/tell(_:hostLimits:)`` has told of hosts.
   func putLearnedLimitsInForce() async throws
+  /// Ends the sessions of workers that have stopped in the middle of sending a batch of commands, which nobody else's can
+  /// pass. Returns how many.
+  func endStalledBatches(silentFor silence: Duration) async throws -> Int
   /// Puts right, after a database was restored, where claims look for tasks, and lets claims forget where there are none.
   func restLanes() async throws
   /// The same, and deletes the lanes, hosts and queues that no task needs which may still run.

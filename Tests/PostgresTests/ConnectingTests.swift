@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulSystem
 import TestKit
 import Testing
@@ -71,7 +72,7 @@ struct ConnectingTests {
 
   @Test func everyHostBecomesItsAddresses() throws {
     let target = try ConnectionTarget(
-      ["host": "a,/run/sock,b", "port": "1,2,3"], defaults: [:],
+      ["host": "a,/run/sock,b", "port": "1,2,3"],
       resolve: { host throws(PostgresError) in host == "a" ? ["10.0.0.1", "::1"] : ["10.0.0.2"] })
     #expect(target.parameters["host"] == "a,a,/run/sock,b")
     #expect(target.parameters["hostaddr"] == "10.0.0.1,::1,,10.0.0.2")
@@ -85,7 +86,7 @@ struct ConnectingTests {
     arguments: [("read-write", ["2", "1", "3"]), ("primary", ["2", "1", "3"]), ("any", ["1", "2", "3"])])
   func theLastServerComesFirst(attributes: String, ports: [String]) throws {
     let target = try ConnectionTarget(
-      ["host": "a,b,c", "port": "1,2,3", "target_session_attrs": attributes], defaults: [:],
+      ["host": "a,b,c", "port": "1,2,3", "target_session_attrs": attributes],
       resolve: { _ throws(PostgresError) in ["10.0.0.1"] })
     #expect(target.addresses(beginningWith: target.addresses[1]).map { $0["port"] } == ports)
     #expect(target.addresses(beginningWith: ["host": "gone"]) == target.addresses)
@@ -97,21 +98,50 @@ struct ConnectingTests {
       guard host == "good" else { throw gone }
       return ["10.0.0.1"]
     }
-    let target = try ConnectionTarget(["host": "bad,good"], defaults: [:], resolve: resolve)
+    let target = try ConnectionTarget(["host": "bad,good"], resolve: resolve)
     #expect(target.parameters["hostaddr"] == "10.0.0.1")
-    #expect(throws: gone) { try ConnectionTarget(["host": "bad"], defaults: [:], resolve: resolve) }
+    #expect(throws: gone) { try ConnectionTarget(["host": "bad"], resolve: resolve) }
   }
 
   @Test func nothingIsResolvedWhereAnAddressIsGiven() throws {
-    let given = ["host": "a", "hostaddr": "10.0.0.1"]
-    let target = try ConnectionTarget(given, defaults: [:], resolve: { _ throws(PostgresError) in [] })
+    let given = ["host": "a", "hostaddr": "10.0.0.1", "port": "5432"]
+    let target = try ConnectionTarget(given, resolve: { _ throws(PostgresError) in [] })
     #expect(target.parameters == given && target.addresses == [given])
   }
 
-  @Test("the host of a service is that of its file, not of the environment") func service() throws {
+  @Test("each address in a list is tried, whether or not it has a name and a port of its own") func addressesInLists()
+    throws
+  {
     let target = try ConnectionTarget(
-      ["service": "films"], defaults: ["host": "other"], resolve: { _ throws(PostgresError) in ["10.0.0.1"] })
-    #expect(target.parameters == ["service": "films"])
+      ["hostaddr": "10.0.0.1,10.0.0.2"], resolve: { _ throws(PostgresError) in [] })
+    #expect(target.addresses.map { $0["hostaddr"] } == ["10.0.0.1", "10.0.0.2"])
+    #expect(target.addresses.map { $0["port"] } == ["5432", "5432"])
+    #expect(target.addresses.map(PostgresConfiguration.target) == ["10.0.0.1:5432/", "10.0.0.2:5432/"])
+    let mixed = try ConnectionTarget(
+      ["host": "a,b", "hostaddr": "10.0.0.1,", "port": "7"], resolve: { _ throws(PostgresError) in ["10.0.0.2"] })
+    #expect(mixed.parameters == ["host": "a,b", "hostaddr": "10.0.0.1,10.0.0.2", "port": "7,7"])
+  }
+
+  @Test("the hosts of a service are known, and each that the URL names instead") func service() async throws {
+    try await withServices("[films]\nhost=a,b\nport=1,2\ntarget_session_attrs=read-write\ndbname=reels\n") {
+      let complete = PostgresConfiguration.completed(["service": "films", "dbname": "own"])
+      #expect(complete["host"] == "a,b" && complete["port"] == "1,2" && complete["dbname"] == "own")
+      #expect(complete["target_session_attrs"] == "read-write" && complete["gssencmode"] == nil)
+      let (plain, given) = try (
+        PostgresConfiguration(url: "postgres:///?service=films"),
+        PostgresConfiguration(url: "postgres://c:3,d:4/?service=films")
+      )
+      #expect(plain.target == "a:1,b:2/reels" && given.target == "c:3,d:4/reels")
+      let absent = ["service": "absent", "host": "a"]
+      #expect(PostgresConfiguration.completed(absent).filter { absent[$0.key] != nil } == absent)
+    }
+  }
+
+  @Test("an address in the environment is none of a host that is given") func addressInTheEnvironment() {
+    setenv("PGHOSTADDR", "10.0.0.9", 1)
+    defer { unsetenv("PGHOSTADDR") }
+    #expect(PostgresConfiguration.completed(["host": "a"])["hostaddr"] == nil)
+    #expect(PostgresConfiguration.completed(["dbname": "d"])["hostaddr"] == "10.0.0.9")
   }
 
   @Test func theSQLStateIsReadFromLibpqsMessage() {

@@ -1,3 +1,4 @@
+import Glibc
 import ReelhaulPostgres
 import ReelhaulSystem
 import TestKit
@@ -28,4 +29,15 @@ func failure(_ body: () async throws -> Void) async -> PostgresError? {
   } catch {
     return error as? PostgresError
   }
+}
+
+/// Runs `body` while libpq knows the services of `file`. These tests run one at a time.
+func withServices(_ file: String, _ body: () async throws -> Void) async throws {
+  let directory = try TemporaryDirectory()
+  let path = "\(directory.path)/pg_service.conf"
+  let descriptor = try FileDescriptor.open(path, O_WRONLY | O_CREAT)
+  try descriptor.write(file, at: 0)
+  setenv("PGSERVICEFILE", path, 1)
+  defer { unsetenv("PGSERVICEFILE") }
+  try await body()
 }

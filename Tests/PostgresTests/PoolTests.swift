@@ -71,6 +71,24 @@ struct PoolTests {
     proxy.close()
   }
 
+  @Test("nor where both are known from the file of a service alone")
+  func theSecondServerOfAServiceAnswers() async throws {
+    let server = try await TestPostgres.shared.server()
+    let proxy = try CuttingProxy(to: UInt16(server.port))
+    proxy.setSilent(true)
+    let file =
+      "[films]\nhostaddr=127.0.0.1,127.0.0.1\nport=\(proxy.port),\(server.port)\nuser=\(EmbeddedPostgres.role)\ndbname=postgres\n"
+    try await withServices(file) {
+      let films = try configuration("postgres:///?service=films", acquireTimeout: .seconds(20))
+      try await withPool(size: 1, films) { pool in
+        let count = try await pool.query("SELECT 1").count
+        #expect(count == 1)
+      }
+    }
+    proxy.strand()
+    proxy.close()
+  }
+
   @Test("the error for a server that does not answer names this server")
   func aSilentServerIsNamed() async throws {
     let proxy = try CuttingProxy(to: UInt16(try await TestPostgres.shared.server().port))

@@ -250,7 +250,7 @@ import WorkerCore
       handler,
       then: { ledger in
         #expect(access(path.withLock { $0 }, F_OK) == 0)
-        await ledger.finish()
+        await ledger.finish(hasSucceeded: true)
         #expect(access(path.withLock { $0 }, F_OK) != 0)
       })
     #expect(outcome == .succeeded(sha256: nil, bytes: 0, output: Array("1".utf8)))
@@ -306,7 +306,7 @@ import WorkerCore
       then: { ledger in
         // One that is asked for at the same time is removed, or not made.
         async let early = kept.withLock { $0 }?.scratch()
-        await ledger.finish()
+        await ledger.finish(hasSucceeded: true)
         if let path = try? await early { #expect(access(path, F_OK) != 0) }
         await #expect(throws: OwnershipLostError.self) { try await kept.withLock { $0 }?.scratch() }
       })

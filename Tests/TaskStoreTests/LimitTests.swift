@@ -147,6 +147,7 @@ import Testing
       #expect(first.map(\.spec.kind.rawValue) == ["old"])
       let second = try await store.claim(new, limit: 50)
       #expect(second.count == 1)
+      #expect(try await store.demand(on: new) == nil, "nobody asks for what has no place")
       #expect(try await store.claim(old, limit: 50) == [])
 
       let use = try #require(try await store.limits().first { $0.isOf(.kind, "older") })

@@ -32,7 +32,7 @@ import WorkerCore
       log: quietLog, onReady: {})
     let work = loop.task { await sweeper.run() }
     try await eventually("all is done", within: .seconds(30)) {
-      store.rests > (fails ? 1 : 0) && store.tidies > 0 && store.hookMoves > 0
+      store.rests > (fails ? 1 : 0) && store.tidies > 0 && store.stallChecks > 0 && store.hookMoves > 0
     }
     work.cancel()
     _ = await work.result

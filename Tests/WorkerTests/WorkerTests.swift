@@ -366,7 +366,7 @@ import WorkerCore
       bench.submit([spec])
       try await eventually("it runs") { bench.handler.ledger(spec.id) != nil }
       let ledger = try #require(bench.handler.ledger(spec.id))
-      ledger.leave {
+      ledger.leave { _ in
         while !gate.withLock({ $0 }) { await Task { try? await Task.sleep(for: .milliseconds(10)) }.value }
         finished.withLock { $0 = true }
       }

@@ -49,13 +49,17 @@ begin
     order by exists (select from task_dependency d where d.task_id = t.id offset 0), t.id for no key update of t;
 end $$;
 
+create function apply_key() returns bigint language sql stable as $$
+  select hashtextextended('reelhaul.apply.' || current_schema(), 0)
+$$;
+
 -- The first statement of every batch of commands; `wake_lanes` is the last. It prepares the inbox and locks the tasks
 -- that the batch names. Batches run at the same time. A batch with dependencies or removals runs alone, so that no task
 -- is created, or created again, between its look and its commit. A batch that may create lanes while it has tasks
 -- locked runs alone too.
 create function begin_apply(alone boolean, tasks uuid[]) returns void language plpgsql as $$
 declare
-  key bigint := hashtextextended('reelhaul.apply.' || current_schema(), 0);
+  key bigint := apply_key();
 begin
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     raise exception 'reelhaul needs transactions that are read committed, and those of this user are %',

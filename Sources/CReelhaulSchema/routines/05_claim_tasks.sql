@@ -387,7 +387,8 @@ begin
   select array_agg(b.id) into kinds
     from worker w cross join lateral unnest(w.kinds) k(name)
     join bucket b on b.scope = 'kind' and b.name = k.name
-    join bucket c on c.id = coalesce(b.counts_as, b.id) and c.used < c.run_limit
+    join bucket c on c.id = coalesce(b.counts_as, b.id)
+     and c.used + coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0) < c.run_limit
    where w.id = asking;
   select array_agg(b.id) || 0 into storages
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)

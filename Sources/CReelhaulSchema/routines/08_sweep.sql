@@ -174,6 +174,20 @@ begin
   return next;
 end $$;
 
+-- Ends the sessions of the caller's user whose client has stopped in the middle of a batch of commands, and sent nothing for
+-- longer than this; returns how many. The machine of a frozen process still acknowledges, so that no limit of the server's
+-- own ends what waits for the rest of a batch, with all its locks.
+create function end_stalled_batches(silence interval) returns int language sql volatile as $$
+  select count(pg_terminate_backend(pid))::int
+    from pg_stat_activity
+   where datname = current_database() and usename = current_user
+     and state in ('active', 'idle in transaction') and wait_event = 'ClientRead'
+     and state_change < clock_timestamp() - silence
+     and pid in (select pid from pg_locks
+                  where locktype = 'advisory' and granted and objsubid = 1
+                    and (classid::bigint << 32 | objid::bigint) = apply_key())
+$$;
+
 -- Whether a lease or claim of so many seconds is over. One that ends long after its time is from before the clock was set
 -- back.
 create function is_over(until timestamptz, seconds int) returns boolean language sql stable as $$

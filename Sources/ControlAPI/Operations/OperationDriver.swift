@@ -39,19 +39,14 @@ package struct OperationDriver: Sendable {
     var backoff = Backoff(base: .milliseconds(250), limit: .seconds(5), seed: .random(in: 0 ... .max))
     var isOut = false
     while !Task.isCancelled {
-      var wait = Self.rest
-      do {
-        if try await turn() { wait = .zero }
-        if isOut { onOutage(nil) }
-        isOut = false
-        backoff.reset()
-      } catch {
-        // What the end has interrupted is no trouble.
-        if Task.isCancelled { return }
-        if !isOut { onOutage(error) }
-        isOut = true
-        wait = backoff.next()
-      }
+      var (moved, refusal): (Bool, (any Error)?)
+      do { (moved, refusal) = try await moveAll() } catch { (moved, refusal) = (false, error) }
+      // What the end has interrupted is no trouble.
+      if Task.isCancelled { return }
+      if isOut != (refusal != nil) { onOutage(refusal) }
+      isOut = refusal != nil
+      if !isOut { backoff.reset() }
+      let wait = moved ? .zero : isOut ? backoff.next() : Self.rest
       if wait > .zero {
         do { try await loop.sleep(for: wait) } catch { return }
       }
@@ -62,20 +57,30 @@ package struct OperationDriver: Sendable {
   /// or whose commands Kafka does not take, keeps no other one waiting; it fails if the store says that it is its own
   /// fault, because it would be refused for ever.
   package func turn() async throws -> Bool {
-    var moved = false
-    var refusal: (any Error)?
-    for operation in try await operations() {
-      do {
-        if try await move(operation) { moved = true }
-      } catch let error as StoreError where error.blamesItems(of: 1) {
-        try await store.finish(operation.id, id, error: "\(error)")
-        moved = true
-      } catch  where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
-        refusal = refusal ?? error
-      }
-    }
+    let (moved, refusal) = try await moveAll()
     if let refusal, !moved { throw refusal }
     return moved
+  }
+
+  /// A step of all at once: each may wait for Kafka for a minute. Returns also what was refused of one of them.
+  private func moveAll() async throws -> (moved: Bool, refusal: (any Error)?) {
+    try await withThrowingTaskGroup(of: (Bool, (any Error)?).self) { group in
+      for operation in try await operations() {
+        group.addTask {
+          do {
+            return (try await move(operation), nil)
+          } catch let error as StoreError where error.blamesItems(of: 1) {
+            try await store.finish(operation.id, id, error: "\(error)")
+            return (true, nil)
+          } catch  where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
+            return (false, error)
+          }
+        }
+      }
+      return try await group.reduce(into: (false, nil)) { all, one in
+        all = (all.moved || one.0, all.refusal ?? one.1)
+      }
+    }
   }
 
   private func move(_ operation: TaskOperation) async throws -> Bool {

@@ -4,30 +4,25 @@ import Glibc
 struct ConnectionTarget: Sendable, Equatable {
   var parameters: [String: String]
 
-  /// Blocks in the resolver, so it must not run on a loop. `hosts` resolves one name to numeric addresses.
+  /// `complete` has what libpq would add, too: ``PostgresConfiguration/completed(_:)``. Blocks in the resolver, so it must
+  /// not run on a loop. `resolve` makes numeric addresses of a name.
   init(
-    _ given: [String: String], defaults: [String: String],
-    resolve: (String) throws(PostgresError) -> [String] = Self.resolve
+    _ complete: [String: String], resolve: (String) throws(PostgresError) -> [String] = Self.resolve
   ) throws(PostgresError) {
-    parameters = given
-    // A service's file has its own host, which counts more than that of the environment.
-    guard given["service"] == nil || given["host"] != nil && given["port"] != nil, given["hostaddr"] == nil,
-      defaults["hostaddr"] == nil || given["host"] != nil
-    else {
-      return
-    }
-    guard let host = given["host"] ?? defaults["host"], !host.isEmpty else { return }
-    let hosts = host.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    let port = given["port"] ?? defaults["port"] ?? "5432"
-    let ports = port.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    guard ports.count == 1 || ports.count == hosts.count else { return }  // libpq reports the mistake
+    parameters = complete
+    let (hosts, given, ports) = (list("host"), list("hostaddr"), list("port"))
+    let count = given.isEmpty ? hosts.count : given.count
+    // Without any, libpq has its own. It reports lists that do not fit to each other.
+    guard count > 0, hosts.isEmpty || hosts.count == count, ports.count <= 1 || ports.count == count else { return }
 
     var expanded: [(host: String, address: String, port: String)] = []
     var failure: PostgresError?
-    for (index, host) in hosts.enumerated() {
-      let port = ports.count == 1 ? ports[0] : ports[index]
-      if host.hasPrefix("/") || host.hasPrefix("@") || host.isEmpty {
-        expanded.append((host, "", port))
+    for index in 0..<count {
+      let host = hosts.isEmpty ? "" : hosts[index]
+      let address = given.isEmpty ? "" : given[index]
+      let port = ports.count > 1 ? ports[index] : ports.first ?? "5432"
+      if !address.isEmpty || host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") {
+        expanded.append((host, address, port))
         continue
       }
       do throws(PostgresError) {
@@ -42,12 +37,16 @@ struct ConnectionTarget: Sendable, Equatable {
     parameters["port"] = expanded.map(\.port).joined(separator: ",")
   }
 
+  /// The entries of a keyword, which stand for servers in order.
+  private func list(_ keyword: String) -> [String] {
+    guard let value = parameters[keyword], !value.isEmpty else { return [] }
+    return value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+  }
+
   /// The parameters for each address, in order. Only libpq itself can prefer a standby among all.
   var addresses: [[String: String]] {
     let names = ["host", "hostaddr", "port"]
-    let lists = names.map { name in
-      (parameters[name] ?? "").split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-    }
+    let lists = names.map(list)
     guard let count = lists.map(\.count).max(), count > 1, lists.allSatisfy({ $0.count == count }),
       parameters["target_session_attrs"] != "prefer-standby"
     else { return [parameters] }

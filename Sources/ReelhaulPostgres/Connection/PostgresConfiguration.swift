@@ -43,14 +43,17 @@ package struct PostgresConfiguration: Sendable {
   }
 
   /// Names the servers for people, without the password: `127.0.0.1:5432/reelhaul`.
-  package var target: String { Self.target(parameters) }
+  package var target: String { Self.target(Self.completed(parameters)) }
 
   static func target(_ parameters: [String: String]) -> String {
-    let list = { (text: String) in text.split(separator: ",", omittingEmptySubsequences: false) }
-    let ports = list(parameters["port"] ?? "5432")
-    let servers = list(parameters["host"] ?? parameters["hostaddr"] ?? "").enumerated().map { index, host in
+    let list = { (keyword: String) in
+      (parameters[keyword] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+    }
+    let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+    let servers = (0..<max(hosts.count, addresses.count)).map { index in
+      let names = [hosts, addresses].compactMap { index < $0.count ? $0[index] : nil }
       let port = index < ports.count ? ports[index] : ports[0]
-      return "\(host.isEmpty ? "local socket" : host):\(port.isEmpty ? "5432" : port)"
+      return "\(names.first { !$0.isEmpty } ?? "local socket"):\(port.isEmpty ? "5432" : port)"
     }
     return "\(servers.joined(separator: ","))/\(parameters["dbname"] ?? parameters["user"] ?? "")"
   }
@@ -114,14 +117,21 @@ package struct PostgresConfiguration: Sendable {
     return PostgresError(.configuration, "the PostgreSQL URL cannot be read: \(mistake). \(advice)")
   }
 
-  /// The values from the environment (`PGHOST`, `PGPORT` …) and the defaults, for keywords that the URL does not set.
-  static func defaults() -> [String: String] {
-    guard let options = PQconndefaults() else { return [:] }
-    defer { PQconninfoFree(options) }
-    return values(of: options)
+  /// `given` with what libpq adds for the keywords that it lacks: from the file of a service, from the environment (`PGHOST`,
+  /// `PGPORT` …), and its defaults. It reads files.
+  static func completed(_ given: [String: String]) -> [String: String] {
+    // Only a connection reads the file of a service. This one ends at its wrong keyword, before anything is sent.
+    guard let session = try? Session(parameters: given.merging(["gssencmode": "only to complete"]) { $1 }) else {
+      return given
+    }
+    var values = session.parameters.merging(given) { $1 }
+    if given["gssencmode"] == nil { values["gssencmode"] = nil }
+    // A host that is given counts more than another one's address in the environment.
+    if given["host"] != nil, given["hostaddr"] == nil { values["hostaddr"] = nil }
+    return values
   }
 
-  private static func values(of options: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {
+  static func values(of options: UnsafeMutablePointer<PQconninfoOption>) -> [String: String] {
     var values: [String: String] = [:]
     var option = options
     while let keyword = option.pointee.keyword {

@@ -142,7 +142,7 @@ package actor PostgresConnection {
     let target: ConnectionTarget
     do {
       target = try await resolving.runAbandonably {
-        try ConnectionTarget(given, defaults: PostgresConfiguration.defaults())
+        try ConnectionTarget(PostgresConfiguration.completed(given))
       }
     } catch {
       throw error as? PostgresError ?? PostgresError(.unavailable, "the pool is closed")

@@ -42,6 +42,13 @@ final class Session {
 
   var isBroken: Bool { PQstatus(connection) == CONNECTION_BAD }
 
+  /// The keywords that it connects with, and their values.
+  var parameters: [String: String] {
+    guard let options = PQconninfo(connection) else { return [:] }
+    defer { PQconninfoFree(options) }
+    return PostgresConfiguration.values(of: options)
+  }
+
   /// Whether no transaction is open and nothing is running.
   var isIdle: Bool { PQtransactionStatus(connection) == PQTRANS_IDLE }
 

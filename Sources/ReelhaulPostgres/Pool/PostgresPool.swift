@@ -20,8 +20,8 @@ package final class PostgresPool: Sendable {
 
   /// Lends a connection to `body`. If a transaction is still open afterwards, the connection is closed.
   ///
-  /// Throws ``PostgresError/Code/connection`` if the server could not be reached within the acquire timeout, or at
-  /// once if the server refuses the user or the database.
+  /// Throws ``PostgresError/Code/connection`` if the server could not be reached within the acquire timeout, or, unless other
+  /// sessions are lent, at once if the server refuses the user or the database.
   package func withConnection<Result>(
     isolation: isolated (any Actor)? = #isolation,
     _ body: (PostgresConnection) async throws -> Result

@@ -91,12 +91,13 @@ package final class RunState: Sendable {
   /// Those that are begun and not done.
   var transfersLeft: [String: Payload.Transfer] { payload.withLock { $0.transfers } }
 
-  /// Deletes what transfers that the handler gave up have left. Whoever sweeps the staging directory would keep it for a
-  /// week.
+  /// Deletes what transfers that the handler of a succeeded task gave up have left. Whoever sweeps the staging directory
+  /// would keep it for a week.
   func discardRest() async {
-    for (name, transfer) in transfersLeft where !ledger.isLost {
+    for (name, transfer) in transfersLeft {
       try? await roots?.discard(
-        transfer.checkpoint, of: [TaskTransfer.id(of: name, in: self)], preferring: scratchDirectory.root?.name)
+        transfer.checkpoint, of: [TaskTransfer.id(of: name, in: self)],
+        preferring: (try? StorageURL(name))?.root ?? scratchDirectory.root?.name)
     }
   }
 

@@ -115,10 +115,10 @@ package struct HandlerAdapter<Handler: TaskHandler>: KindHandler {
       outcome = Self.outcome(of: error, ledger)
     }
     // It may take long, and must not block the worker's own loop.
-    ledger.leave { [outcome] in
+    ledger.leave { hasSucceeded in
       await withTaskExecutorPreference(globalConcurrentExecutor) {
+        if hasSucceeded { await run.discardRest() }
         await run.scratchDirectory.remove()
-        if case .succeeded = outcome { await run.discardRest() }
       }
     }
     return outcome

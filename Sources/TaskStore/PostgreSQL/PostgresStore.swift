@@ -183,6 +183,12 @@ package final class PostgresStore: TaskStore {
     try await run(StoreQueries.putLearnedLimitsInForce())
   }
 
+  package func endStalledBatches(silentFor silence: Duration) async throws -> Int {
+    try await call {
+      try await pool.query(StoreQueries.endStalledBatches, .int64(silence.microseconds)).value { Int(try $0.int32()) }
+    }
+  }
+
   package func restLanes() async throws {
     try await run(StoreQueries.restLanes())
   }

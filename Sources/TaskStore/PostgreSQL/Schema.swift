@@ -46,6 +46,7 @@ package enum Schema {
     -4_005_853_722_359_477_278,
     4_927_500_058_526_865_901,
     -5_009_369_528_334_008_942,
+    3_231_163_799_667_585_654,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

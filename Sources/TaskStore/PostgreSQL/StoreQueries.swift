@@ -100,6 +100,9 @@ enum StoreQueries {
 
   static let sweep = PostgresStatement("select expired, due, workers from sweep()", writes: true)
 
+  /// $1: microseconds.
+  static let endStalledBatches = PostgresStatement(
+    "select end_stalled_batches(make_interval(secs => $1 / 1e6))", writes: true)
   static let restLanes = PostgresStatement("select rest_lanes()", writes: true)
 
   static let tidyLanes = PostgresStatement("select tidy_lanes()", writes: true)

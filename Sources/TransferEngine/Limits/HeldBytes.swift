@@ -5,10 +5,11 @@ import ReelhaulSystem
 /// quarter of it. At most four of those are held at once.
 ///
 /// Who comes first has them first. But one server, which may be slow or not answer at all, gets no more than three quarters
-/// of what the others leave: whatever it keeps, there is something for the next one. Each storage root holds its own for a
+/// of what the others leave, but for a first portion: whatever it keeps, there is something for the next one. Each storage root holds its own for a
 /// server, because a root that does not answer gives nothing back, and so do relays, whose bytes are read from a server:
-/// they keep theirs for as long as their source takes. One such holder gets no more than half of what the others leave. A
-/// portion counts as a quarter of the limit at most.
+/// they keep theirs for as long as their source takes. One such holder gets no more than half of what the others leave, but
+/// its first portion as soon as there are so many; and one root, where its servers have some, no more than three quarters of
+/// what other roots leave. A portion counts as a quarter of the limit at most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
@@ -66,6 +67,8 @@ final class HeldBytes: Sendable {
     var shares: [Holder: Share] = [:]
     /// What all holders have of the server's bytes.
     var servers: [String: Int64] = [:]
+    /// What a root's holders have for all servers.
+    var roots: [String: Int64] = [:]
     var lastNumber = 0
 
     mutating func number() -> Int {
@@ -81,6 +84,8 @@ final class HeldBytes: Sendable {
       let server = servers[holder.server] ?? 0
       let room = share.held == 0 ? limit : limit - (held - server)
       guard server == 0 || server + first.count <= room / 4 * 3 else { return false }
+      let root = holder.root.flatMap { roots[$0] } ?? 0
+      guard server == 0 || root == 0 || root + first.count <= (limit - (held - root)) / 4 * 3 else { return false }
       return share.held == 0 || share.held + first.count <= (limit - (held - share.held)) / 2
     }
 
@@ -109,8 +114,13 @@ final class HeldBytes: Sendable {
       held += count
       shares[holder]?.held += count
       if let share = shares[holder], share.held == 0, share.waiting.isEmpty { shares[holder] = nil }
-      let server = (servers[holder.server] ?? 0) + count
-      servers[holder.server] = server == 0 ? nil : server
+      Self.add(count, to: &servers[holder.server])
+      if let root = holder.root { Self.add(count, to: &roots[root]) }
+    }
+
+    private static func add(_ count: Int64, to sum: inout Int64?) {
+      let new = (sum ?? 0) + count
+      sum = new == 0 ? nil : new
     }
   }
 

@@ -25,7 +25,7 @@ package final class RunLedger: Sendable {
   private let generation: Atomic<Int>
   private let lost = Atomic(false)
   private let stop = Lock<StopReason?>(nil)
-  private let rest = Lock<(@Sendable () async -> Void)?>(nil)
+  private let rest = Lock<(@Sendable (_ hasSucceeded: Bool) async -> Void)?>(nil)
 
   package init(claim: Claim, lease: Lease, store: StoreBatcher, trace: TraceContext? = nil) {
     self.claim = claim
@@ -89,14 +89,17 @@ package final class RunLedger: Sendable {
     lost.store(true, ordering: .releasing)
   }
 
-  /// Leaves work of the run for the time when its end is written, which must not wait for it.
-  package func leave(_ work: @escaping @Sendable () async -> Void) {
+  /// Leaves work of the run for the time when its end is written, which must not wait for it. `work` is told whether the
+  /// task has succeeded: otherwise another run may go on with what this one has left, or does already.
+  package func leave(_ work: @escaping @Sendable (_ hasSucceeded: Bool) async -> Void) {
     rest.withLock { $0 = work }
   }
 
-  /// The end of the run is written: carries out what it has left.
-  package func finish() async {
-    await rest.withLock { $0.take() }?()
+  /// The end of the run is written, or will not be: nothing more is recorded, whatever the handler left running somewhere.
+  /// Carries out what the run has left.
+  package func finish(hasSucceeded: Bool) async {
+    disown()
+    await rest.withLock { $0.take() }?(hasSucceeded)
   }
 
   package var bytesDone: Int64 { done.load(ordering: .relaxed) }

@@ -83,10 +83,8 @@ package actor Runner {
         code: .noHandler, message: "this worker has no handler for the kind \(kind.rawValue)", class: .wait)
       outcome = .failed(failure)
     }
-    await settle(id, ledger, outcome)
-    // What the handler left running somewhere may still have the ledger.
-    ledger.disown()
-    await ledger.finish()
+    let hasSucceeded = await settle(id, ledger, outcome)
+    await ledger.finish(hasSucceeded: hasSucceeded)
     table.returned(id)
     works[id]?.hasReturned = true
     forget(id)
@@ -94,14 +92,15 @@ package actor Runner {
     await onFree()
   }
 
-  private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async {
+  /// Returns whether a success is written.
+  private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async -> Bool {
     var outcome = outcome
     if case .failed(let failure) = outcome { outcome = .failed(table.judge(failure, of: id, now: .now)) }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
     let decision = planner.settlement(of: end(of: ledger, outcome, stop))
     guard let decision else {
       if works[id]?.isHandedBack != true { count(id, .lost) }
-      return
+      return false
     }
     switch outcome {
     case .failed(let failure): note(failure, ledger)
@@ -111,6 +110,7 @@ package actor Runner {
     }
     let written = await settle(ledger, as: decision)
     count(id, written.map { .init($0, stop) } ?? .lost, written?.failure)
+    return written?.isSuccess ?? false
   }
 
   private func end(
@@ -303,6 +303,8 @@ package actor Runner {
 }
 
 extension Settlement.Outcome {
+  fileprivate var isSuccess: Bool { if case .succeeded = self { true } else { false } }
+
   /// Why the run did not succeed; nil if nothing failed.
   fileprivate var failure: TaskFailure? {
     switch self {

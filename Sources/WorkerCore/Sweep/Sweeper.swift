@@ -27,8 +27,8 @@ package actor Sweeper {
   /// The longest mean pause: the other workers may end at once.
   private static let longest = Duration.seconds(4)
 
-  /// All together take the steps after a sweep about twice a second.
-  private static let stepsPerSecond = 2.0
+  /// How long a worker may be silent within a batch of commands: longer than it waits for any statement.
+  private static let silence = Duration.seconds(90)
 
   package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -78,11 +78,24 @@ package actor Sweeper {
       log.log(outage.failed(error), "the sweep failed", ["error": .text("\(error)")])
       return
     }
-    if Double.random(in: 0..<1) < Self.stepsPerSecond * (pause / .seconds(1)) / Double(fleet.workers) {
+    if isTurn(every: .milliseconds(500)) {
       await go(on: "what workers have learned of hosts is not in force") { try await store.putLearnedLimitsInForce() }
       await go(on: "web hooks cannot get their new URLs") { try await store.goOnMovingHooks() }
     }
+    if isTurn(every: tidyPause / 60) {
+      await go(on: "a batch of commands that a worker has stopped sending cannot be ended") {
+        let ended = try await store.endStalledBatches(silentFor: Self.silence)
+        guard ended > 0 else { return }
+        log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
+      }
+    }
     await tidy()
+  }
+
+  /// Whether this worker is to take a step that all together take once in `time`, on average: by chance, without a memory,
+  /// because workers may all end before any of them has waited for so long.
+  private func isTurn(every time: Duration) -> Bool {
+    Double.random(in: 0..<1) < pause / time / Double(fleet.workers)
   }
 
   private func tidy() async {
@@ -93,8 +106,7 @@ package actor Sweeper {
         hasRested = true
       }
     }
-    // By chance, without a memory: workers may all end before any of them has waited for so long.
-    if Double.random(in: 0..<1) < pause / tidyPause / Double(fleet.workers) {
+    if isTurn(every: tidyPause) {
       await go(on: "the store cannot be tidied") { try await store.tidy() }
     }
   }

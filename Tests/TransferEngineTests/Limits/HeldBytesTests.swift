@@ -122,6 +122,20 @@ extension HeldBytes.Holder {
     withExtendedLifetime(others) {}
   }
 
+  @Test("a root that hangs with portions for many servers leaves a largest one for another root") func hungRoot() throws
+  {
+    let held = HeldBytes(limit: 1000)
+    let (slow, more) = (Lock([HeldBytes.Portion]()), 30)
+    for server in ["a", "b", "c", "d"] {
+      while let portion = held.takeNow(Int64(more), for: .root(server, "hangs")) {
+        slow.withLock { $0.append(portion) }
+      }
+    }
+    #expect(held.held == 480 + 240 + 30 + 30, "half, half of the rest, and one for each other server")
+    let largest = try #require(held.takeNow(220, for: .root("e", "other")))
+    withExtendedLifetime((slow, largest)) {}
+  }
+
   @Test("who is canceled before gets nothing") func canceledBefore() async throws {
     let held = HeldBytes(limit: 100)
     let task = Task {

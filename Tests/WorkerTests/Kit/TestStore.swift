@@ -31,6 +31,7 @@ final class TestStore: TaskStore {
     var cleanupDelays: [Duration] = []
     var refusesSuccess = false
     var tidies = 0
+    var stallChecks = 0
     var rests = 0
     var hookMoves = 0
     var refusesSteps = false
@@ -74,6 +75,7 @@ final class TestStore: TaskStore {
   func refuseSuccess() { faults.withLock { $0.refusesSuccess = true } }
 
   /// How often the store was tidied, and asked to go on with the changes of web hooks.
+  var stallChecks: Int { faults.withLock { $0.stallChecks } }
   var tidies: Int { faults.withLock { $0.tidies } }
   var rests: Int { faults.withLock { $0.rests } }
   var hookMoves: Int { faults.withLock { $0.hookMoves } }
@@ -292,6 +294,11 @@ final class TestStore: TaskStore {
   func putLearnedLimitsInForce() async throws {
     try reach()
     try await inner.putLearnedLimitsInForce()
+  }
+
+  func endStalledBatches(silentFor silence: Duration) async throws -> Int {
+    faults.withLock { $0.stallChecks += 1 }
+    return 1
   }
 
   func restLanes() async throws {
