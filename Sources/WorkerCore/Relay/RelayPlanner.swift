@@ -40,7 +40,7 @@ package struct RelayPlanner: Sendable {
   /// A leader that keeps up lets events gather, longer the more there are, because events of one task then share its
   /// document.
   package static func gathering(after events: Int) -> Duration {
-    .milliseconds(20) + .milliseconds(130) * min(Double(events) / 1000, 1)
+    .milliseconds(20) + .milliseconds(130) * min(Double(events) / 250, 1)
   }
 
   private enum Role {

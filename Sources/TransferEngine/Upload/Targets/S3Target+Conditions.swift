@@ -53,8 +53,9 @@ extension S3Target {
   func conditionally<Answer>(
     _ upload: UploadOrder, _ call: S3Client.Call, send: (S3Client.Call) async throws -> Answer
   ) async throws -> Answer {
-    let known = try await conditions()
-    guard upload.ifExists != .replace, known != .refused else { return try await send(call) }
+    guard upload.ifExists != .replace, case let known = try await conditions(), known != .refused else {
+      return try await send(call)
+    }
     var conditional = call
     let condition = upload.replaces.map { HeaderField(name: "If-Match", value: $0) }
     conditional.headers.append(condition ?? HeaderField(name: "If-None-Match", value: "*"))

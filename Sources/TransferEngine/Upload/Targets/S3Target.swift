@@ -355,6 +355,7 @@ struct S3Target: UploadTarget {
   /// The answer to a request that brings bytes. An error inside a success is that error.
   private func stored(_ call: S3Client.Call) async throws -> CurlAnswer {
     let answer = try await client.send(call)
+    guard !answer.body.isEmpty else { return answer }
     let error = S3Error(answer.head, body: answer.body)
     if error.code != nil { throw error }
     return answer
