@@ -29,6 +29,9 @@ extension TaskSpec {
     } catch {
       throw InvalidTask(parameters: error)
     }
+    guard json != Array("null".utf8) else {
+      throw InvalidTask("parameters", "they are null, which means none, so that the handler would get {}")
+    }
     self.init(
       id: id ?? UniqueID(milliseconds: UInt64(Date().timeIntervalSince1970 * 1000)),
       kind: TaskKind(rawValue: Definition.kind), source: source, destination: destination, parameters: json)

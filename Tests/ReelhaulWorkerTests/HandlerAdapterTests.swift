@@ -122,6 +122,11 @@ import WorkerCore
     }
   }
 
+  private struct Absent: TaskDefinition {
+    typealias Parameters = [String: Int]?
+    static let kind = "absent"
+  }
+
   private struct Files: TaskDefinition {
     struct Parameters: Codable, Sendable { var files: [String] }
     static let kind = "files"
@@ -144,6 +149,7 @@ import WorkerCore
     expect("parameters.files[1]") { _ = try spec(#"{"files":["a",2]}"#).parameters(of: Files.self) }
     expect("parameters") { _ = try TaskSpec(Listed.self, []) }
     expect("parameters[0]") { _ = try TaskSpec(Listed.self, [0]) }
+    expect("parameters") { _ = try TaskSpec(Absent.self, nil) }
     expect("parameters[1]") { _ = try spec(#"[1,"a"]"#).parameters(of: Listed.self) }
   }
 
