@@ -137,6 +137,15 @@ struct ConnectingTests {
     }
   }
 
+  @Test("an address in a service's file is that of the host that the URL names, and nothing of the file is read again")
+  func addressOfAService() async throws {
+    try await withServices("[films]\nhostaddr=10.0.0.9\nhost=/run/x\n") {
+      let complete = PostgresConfiguration.completed(["service": "films", "host": "a", "port": ""])
+      #expect(complete["host"] == "a" && complete["hostaddr"] == "10.0.0.9" && complete["port"] == "5432")
+      #expect(complete["service"] == nil)
+    }
+  }
+
   @Test("an address in the environment is none of a host that is given") func addressInTheEnvironment() {
     setenv("PGHOSTADDR", "10.0.0.9", 1)
     defer { unsetenv("PGHOSTADDR") }

@@ -39,14 +39,14 @@ package struct OperationDriver: Sendable {
     var backoff = Backoff(base: .milliseconds(250), limit: .seconds(5), seed: .random(in: 0 ... .max))
     var isOut = false
     while !Task.isCancelled {
-      var (moved, refusal): (Bool, (any Error)?)
-      do { (moved, refusal) = try await moveAll() } catch { (moved, refusal) = (false, error) }
+      var turn: Turn
+      do { turn = try await moveAll() } catch { turn = Turn(refusal: error) }
       // What the end has interrupted is no trouble.
       if Task.isCancelled { return }
-      if isOut != (refusal != nil) { onOutage(refusal) }
-      isOut = refusal != nil
+      if isOut != (turn.refusal != nil) { onOutage(turn.refusal) }
+      isOut = turn.refusal != nil
       if !isOut { backoff.reset() }
-      let wait = moved ? .zero : isOut ? backoff.next() : Self.rest
+      let wait = turn.moved ? .zero : isOut ? backoff.next() : Self.rest
       if wait > .zero {
         do { try await loop.sleep(for: wait) } catch { return }
       }
@@ -57,40 +57,75 @@ package struct OperationDriver: Sendable {
   /// or whose commands Kafka does not take, keeps no other one waiting; it fails if the store says that it is its own
   /// fault, because it would be refused for ever.
   package func turn() async throws -> Bool {
-    let (moved, refusal) = try await moveAll()
-    if let refusal, !moved { throw refusal }
-    return moved
+    let turn = try await moveAll()
+    if let refusal = turn.refusal, !turn.moved { throw refusal }
+    return turn.moved
   }
 
-  /// A step of all at once: each may wait for Kafka for a minute. Returns also what was refused of one of them.
-  private func moveAll() async throws -> (moved: Bool, refusal: (any Error)?) {
-    try await withThrowingTaskGroup(of: (Bool, (any Error)?).self) { group in
-      for operation in try await operations() {
+  private struct Turn {
+    var moved = false
+    /// Why an operation waits.
+    var refusal: (any Error)?
+  }
+
+  private func moveAll() async throws -> Turn {
+    var turn = Turn()
+    var unsent: [(operation: TaskOperation, batch: OperationBatch)] = []
+    for operation in try await operations() {
+      try await move(operation, in: &turn) {
+        var moved = false
+        for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
+          try Task.checkCancellation()
+          if moved, case .giveUp = step { break }
+          if case .send(let batch) = step {
+            unsent.append((operation, batch))
+          } else if try await take(step, of: operation) {
+            moved = true
+          }
+        }
+        return moved
+      }
+    }
+    try await send(unsent, in: &turn)
+    return turn
+  }
+
+  /// All at once, because each may wait for Kafka for a minute.
+  private func send(_ unsent: [(operation: TaskOperation, batch: OperationBatch)], in turn: inout Turn) async throws {
+    try await withThrowingTaskGroup(of: (Int, (any Error)?).self) { group in
+      for (index, (operation, batch)) in unsent.enumerated() {
         group.addTask {
           do {
-            return (try await move(operation), nil)
-          } catch let error as StoreError where error.blamesItems(of: 1) {
-            try await store.finish(operation.id, id, error: "\(error)")
-            return (true, nil)
-          } catch  where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
-            return (false, error)
+            try await send(batch.tasks.map { .control(operation.command(for: $0)) })
+            return (index, nil)
+          } catch {
+            return (index, error)
           }
         }
       }
-      return try await group.reduce(into: (false, nil)) { all, one in
-        all = (all.moved || one.0, all.refusal ?? one.1)
+      for try await (index, error) in group {
+        let (operation, batch) = unsent[index]
+        try await move(operation, in: &turn) {
+          if let error { throw error }
+          try await store.noteSent(operation.id, batch: batch.number)
+          return true
+        }
       }
     }
   }
 
-  private func move(_ operation: TaskOperation) async throws -> Bool {
-    var moved = false
-    for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
-      try Task.checkCancellation()
-      if moved, case .giveUp = step { break }
-      if try await take(step, of: operation) { moved = true }
+  /// Takes a step of one operation, which returns whether anything moved.
+  private func move(
+    _ operation: TaskOperation, in turn: inout Turn, _ step: () async throws -> Bool
+  ) async throws {
+    do {
+      if try await step() { turn.moved = true }
+    } catch let error as StoreError where error.blamesItems(of: 1) {
+      try await store.finish(operation.id, id, error: "\(error)")
+      turn.moved = true
+    } catch  where (error as? StoreError)?.blamesItems(of: 2) ?? !(error is CancellationError) {
+      turn.refusal = turn.refusal ?? error
     }
-    return moved
   }
 
   /// Those that it has. With the only one, that for which it waits, and so on: there may be no other driver.
@@ -106,9 +141,7 @@ package struct OperationDriver: Sendable {
 
   private func take(_ step: OperationPlanner.Step, of operation: TaskOperation) async throws -> Bool {
     switch step {
-    case .send(let batch):
-      try await send(batch.tasks.map { .control(operation.command(for: $0)) })
-      try await store.noteSent(operation.id, batch: batch.number)
+    case .send: return false
     case .walk(let limit):
       return try await store.advance(operation.id, id, try await find(operation, limit: limit))
     case .count(let batches): return try await count(batches, of: operation, anyway: false)

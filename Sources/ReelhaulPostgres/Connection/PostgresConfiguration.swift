@@ -1,4 +1,5 @@
 import CReelhaulPostgres
+import Glibc
 
 /// How to connect to a database, and how to treat its sessions.
 ///
@@ -121,13 +122,19 @@ package struct PostgresConfiguration: Sendable {
   /// `PGPORT` …), and its defaults. It reads files.
   static func completed(_ given: [String: String]) -> [String: String] {
     // Only a connection reads the file of a service. This one ends at its wrong keyword, before anything is sent.
-    guard let session = try? Session(parameters: given.merging(["gssencmode": "only to complete"]) { $1 }) else {
-      return given
-    }
-    var values = session.parameters.merging(given) { $1 }
-    if given["gssencmode"] == nil { values["gssencmode"] = nil }
+    let session = try? Session(parameters: given.merging(["gssencmode": "only to complete"]) { $1 })
+    let given = given.filter { !$0.value.isEmpty }  // as libpq does
+    guard var values = session?.parameters, values.contains(where: { !$0.value.isEmpty }) else { return given }
+    values.merge(given) { $1 }
+    values["gssencmode"] = given["gssencmode"]
+    // All that its file says is there.
+    values["service"] = nil
     // A host that is given counts more than another one's address in the environment.
-    if given["host"] != nil, given["hostaddr"] == nil { values["hostaddr"] = nil }
+    if given["host"] != nil, given["hostaddr"] == nil, let address = getenv("PGHOSTADDR"),
+      values["hostaddr"] == String(cString: address)
+    {
+      values["hostaddr"] = nil
+    }
     return values
   }
 

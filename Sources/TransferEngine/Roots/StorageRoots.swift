@@ -51,7 +51,7 @@ package final class StorageRoots: Sendable {
     let limiter = settings.rate.map { RateLimiter(rate: $0, loop: loop) }
     let hosts = HostConnections(limit: settings.hostConnections)
     self.hosts = hosts
-    let held = HeldBytes()
+    let held = HeldBytes(hasSeveralRoots: storage.roots.count > 1)
     let metrics = metrics
     let curl = CurlOptions(permits: settings.permits, caFile: settings.caFile)
     let make = { (name: String, word: String, sources: [String]) in

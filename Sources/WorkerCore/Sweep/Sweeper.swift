@@ -62,6 +62,14 @@ package actor Sweeper {
   private var pause: Duration { fleet.pause(interval, of: 2, atMost: Self.longest) }
 
   private func sweep() async {
+    // First, because the sweep may wait for such a batch, too.
+    if isTurn(every: tidyPause / 60) {
+      await go(on: "a batch of commands that a worker has stopped sending cannot be ended") {
+        let ended = try await store.endStalledBatches(silentFor: Self.silence)
+        guard ended > 0 else { return }
+        log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
+      }
+    }
     do {
       let result = try await store.sweep()
       outage.recovered()
@@ -81,13 +89,6 @@ package actor Sweeper {
     if isTurn(every: .milliseconds(500)) {
       await go(on: "what workers have learned of hosts is not in force") { try await store.putLearnedLimitsInForce() }
       await go(on: "web hooks cannot get their new URLs") { try await store.goOnMovingHooks() }
-    }
-    if isTurn(every: tidyPause / 60) {
-      await go(on: "a batch of commands that a worker has stopped sending cannot be ended") {
-        let ended = try await store.endStalledBatches(silentFor: Self.silence)
-        guard ended > 0 else { return }
-        log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
-      }
     }
     await tidy()
   }

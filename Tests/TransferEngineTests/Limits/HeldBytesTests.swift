@@ -133,6 +133,11 @@ extension HeldBytes.Holder {
     }
     #expect(held.held == 480 + 240 + 30 + 30, "half, half of the rest, and one for each other server")
     let largest = try #require(held.takeNow(220, for: .root("e", "other")))
+    let only = HeldBytes(limit: 1000, hasSeveralRoots: false)
+    for server in ["a", "b", "c"] {
+      while let portion = only.takeNow(Int64(more), for: .root(server)) { slow.withLock { $0.append(portion) } }
+    }
+    #expect(only.held == 480 + 240 + 120, "the only root leaves nothing for others")
     withExtendedLifetime((slow, largest)) {}
   }
 
