@@ -63,6 +63,23 @@ extension CommandLineTests {
     await postgres.remove()
   }
 
+  @Test("a command after one that no worker has applied yet is sent, and not refused for a state that is no more")
+  func behindOthers() async throws {
+    let fleet = try await TestFleet.start(workers: 1)
+    let worker = try #require(fleet.running.first)
+    let id = UniqueID.random()
+    worker.kill(SIGSTOP)
+    let submit = ["download", "http://127.0.0.1:9/a", "--paused", "--id", "\(id)"]
+    #expect(try await fleet.run(submit).status == .exited(0))
+    let canceled = try await fleet.run(["cancel", "\(id)"])
+    #expect(canceled.status == .exited(0) && canceled.output.contains("there is no task \(id)"), "\(canceled.output)")
+    worker.kill(SIGCONT)
+    try await fleet.wait(for: id, .canceled)
+    // At once again, as all are applied.
+    #expect(try await fleet.run(["pause", "\(id)"]).status == .exited(5))
+    await fleet.stop()
+  }
+
   @Test("unreachable services are reported soon, with the likely cause")
   func unreachableServicesAreSaidSoon() async throws {
     var options = ChildProcess.Options()

@@ -45,6 +45,22 @@ package final class GroupObserver: Sendable {
     try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in try positionNow() }
   }
 
+  /// The ends of the logs of all partitions now.
+  package func ends() async throws(KafkaError) -> [TopicPartition: Int64] {
+    try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
+      try handle.bounds(of: try offsets().partitions, milliseconds: milliseconds).ends
+    }
+  }
+
+  /// Whether the group has committed all that came before these ends, as far as the logs have it.
+  package func hasRead(before ends: [TopicPartition: Int64]) async throws(KafkaError) -> Bool {
+    try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
+      let (partitions, committed) = try offsets()
+      let starts = try handle.bounds(of: partitions, milliseconds: milliseconds).starts
+      return ends.allSatisfy { partition, end in max(committed[partition] ?? 0, starts[partition] ?? 0) >= end }
+    }
+  }
+
   private var handle: KafkaHandle { client.handle }
 
   /// The partitions of the topic, and the offsets that the group has committed there.

@@ -1,5 +1,7 @@
 import CommandLineKit
 import ReelhaulClient
+import ReelhaulKafka
+import ReelhaulSystem
 import TaskAdvice
 import TaskCore
 import TaskStore
@@ -49,7 +51,8 @@ extension Subcommand {
         name: name, summary: summary,
         discussion: discussion + """
           \n\nReturns once Kafka has the command. If PostgreSQL is configured, tasks that do not exist or whose state \
-          does not allow it are refused first, and then nothing is sent. With --all it goes to every task that matches \
+          does not allow it are refused first, and then nothing is sent, unless workers have not applied for some \
+          seconds what was sent before. With --all it goes to every task that matches \
           and whose state allows it, and returns once it was applied to them: 'reelhaul operations' lists these.
           """,
         options: options + [.waitForEffect, .jsonOfAll] + OptionSpec.operation + OptionSpec.producing,
@@ -110,7 +113,7 @@ struct ControlCommand {
     }
     return try await Fleet.withStore(context) { store in
       let tasks = Self.distinct(try await TaskLookup(store).ids(names))
-      for task in tasks { try await check(task, in: store) }
+      try await check(tasks, in: store)
       let commands = commands(tasks)
       try await Fleet.send(commands, context)
       if context.arguments[flag: .waitForEffect] { try await CommandWait(store, context).run(commands) }
@@ -128,8 +131,51 @@ struct ControlCommand {
     tasks.map { .control(.init(id: .make(), taskID: $0, action: action, actor: CommandActor.name)) }
   }
 
-  private func check(_ id: UniqueID, in store: any TaskReader & DetailReader) async throws {
-    let document = try await TaskLookup(store).get(id)
+  /// How long a command waits for those before it to be applied.
+  private static let patience = Duration.seconds(5)
+
+  /// Refuses what cannot be applied. But tasks and states may be older than what Kafka has: then it waits until the workers
+  /// have applied that, and sends what they are late for, because they decide in the order of sending.
+  private func check(_ tasks: [UniqueID], in store: any TaskReader & DetailReader) async throws {
+    guard try await refusal(of: tasks, in: store, atOnce: true) != nil else { return }
+    let sent = await sent()
+    let deadline = BootInstant.now + Self.patience
+    while true {
+      // Before the look at the tasks.
+      let isApplied =
+        if let (commands, ends) = sent { (try? await commands.hasRead(before: ends)) ?? true } else { true }
+      guard let refusal = try await refusal(of: tasks, in: store, atOnce: sent != nil) else { return }
+      if isApplied { throw refusal }
+      guard !deadline.hasPassed else {
+        return context.note(
+          "Workers have not applied all commands before this one, so it is sent. As it stands, \(refusal.message).")
+      }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+  }
+
+  private func refusal(
+    of tasks: [UniqueID], in store: any TaskReader & DetailReader, atOnce: Bool
+  ) async throws -> CommandFailure? {
+    do {
+      for task in tasks { try await check(task, in: store, atOnce: atOnce) }
+      return nil
+    } catch let refusal as CommandFailure where [.notFound, .refused].contains(refusal.code) {
+      return refusal
+    }
+  }
+
+  /// The commands in Kafka, and their ends now; nil if they cannot be looked at.
+  private func sent() async -> (GroupObserver, [TopicPartition: Int64])? {
+    guard let kafka = try? Fleet.kafka(context.arguments), let topics = try? FleetSettings.topics(context.arguments),
+      let commands = try? GroupObserver(kafka, group: topics.group, topic: topics.commands, timeout: .seconds(2)),
+      let ends = try? await commands.ends()
+    else { return nil }
+    return (commands, ends)
+  }
+
+  private func check(_ id: UniqueID, in store: any TaskReader & DetailReader, atOnce: Bool) async throws {
+    let document = try await TaskLookup(store).get(id, atOnce: atOnce)
     var machine = TaskMachine(state: document.state)
     do {
       _ = try machine.handle(.control(action))

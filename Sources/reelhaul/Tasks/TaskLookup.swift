@@ -51,9 +51,9 @@ struct TaskLookup {
       hint: (["Give more digits of the one that is meant:"] + lines + more).joined(separator: "\n"))
   }
 
-  /// The task. Throws ``ExitCode/notFound`` if it does not exist.
-  func get(_ id: UniqueID) async throws -> TaskDocument {
-    let deadline = BootInstant.now + (isFresh(id) ? Self.patience : .zero)
+  /// The task. Throws ``ExitCode/notFound`` if it does not exist: at once if the caller knows what is not stored yet.
+  func get(_ id: UniqueID, atOnce: Bool = false) async throws -> TaskDocument {
+    let deadline = BootInstant.now + (!atOnce && isFresh(id) ? Self.patience : .zero)
     while true {
       if let document = try await store.task(id) { return document }
       guard BootInstant.now < deadline else {
