@@ -38,4 +38,20 @@ import WorkerCore
     _ = await work.result
     await Task.detached { loop.shutdown() }.value
   }
+
+  @Test("a sweep that fails may wait for a batch that nobody goes on sending, and lets such be looked for")
+  func failedSweeps() async throws {
+    let loop = EventLoop(name: "test")
+    let store = TestStore()
+    store.setAway(true)
+    // By its turn alone, one in some hours.
+    let sweeper = Sweeper(
+      loop: loop, store: store, interval: .milliseconds(20), fleet: FleetSize(), tidyPause: .seconds(1_000_000),
+      log: quietLog, onReady: {})
+    let work = loop.task { await sweeper.run() }
+    try await eventually("it is looked for", within: .seconds(30)) { store.stallChecks > 2 }
+    work.cancel()
+    _ = await work.result
+    await Task.detached { loop.shutdown() }.value
+  }
 }

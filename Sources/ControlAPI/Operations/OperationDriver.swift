@@ -68,49 +68,49 @@ package struct OperationDriver: Sendable {
     var refusal: (any Error)?
   }
 
-  private func moveAll() async throws -> Turn {
-    var turn = Turn()
-    var unsent: [(operation: TaskOperation, batch: OperationBatch)] = []
-    for operation in try await operations() {
-      try await move(operation, in: &turn) {
-        var moved = false
-        for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
-          try Task.checkCancellation()
-          if moved, case .giveUp = step { break }
-          if case .send(let batch) = step {
-            unsent.append((operation, batch))
-          } else if try await take(step, of: operation) {
-            moved = true
-          }
-        }
-        return moved
-      }
-    }
-    try await send(unsent, in: &turn)
-    return turn
+  private struct Sent {
+    var operation: TaskOperation
+    var batch: OperationBatch
+    /// Why Kafka did not take it.
+    var failure: (any Error)?
   }
 
-  /// All at once, because each may wait for Kafka for a minute.
-  private func send(_ unsent: [(operation: TaskOperation, batch: OperationBatch)], in turn: inout Turn) async throws {
-    try await withThrowingTaskGroup(of: (Int, (any Error)?).self) { group in
-      for (index, (operation, batch)) in unsent.enumerated() {
-        group.addTask {
-          do {
-            try await send(batch.tasks.map { .control(operation.command(for: $0)) })
-            return (index, nil)
-          } catch {
-            return (index, error)
+  private func moveAll() async throws -> Turn {
+    try await withThrowingTaskGroup(of: Sent.self) { group in
+      var turn = Turn()
+      for operation in try await operations() {
+        try await move(operation, in: &turn) {
+          var moved = false
+          for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
+            try Task.checkCancellation()
+            if moved, case .giveUp = step { break }
+            if case .send(let batch) = step {
+              // Beside all others, because each may wait for Kafka for a minute.
+              group.addTask { await sent(batch, of: operation) }
+            } else if try await take(step, of: operation) {
+              moved = true
+            }
           }
+          return moved
         }
       }
-      for try await (index, error) in group {
-        let (operation, batch) = unsent[index]
-        try await move(operation, in: &turn) {
-          if let error { throw error }
-          try await store.noteSent(operation.id, batch: batch.number)
+      for try await sent in group {
+        try await move(sent.operation, in: &turn) {
+          if let failure = sent.failure { throw failure }
+          try await store.noteSent(sent.operation.id, batch: sent.batch.number)
           return true
         }
       }
+      return turn
+    }
+  }
+
+  private func sent(_ batch: OperationBatch, of operation: TaskOperation) async -> Sent {
+    do {
+      try await send(batch.tasks.map { .control(operation.command(for: $0)) })
+      return Sent(operation: operation, batch: batch)
+    } catch {
+      return Sent(operation: operation, batch: batch, failure: error)
     }
   }
 

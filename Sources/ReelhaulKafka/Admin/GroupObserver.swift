@@ -36,7 +36,8 @@ package final class GroupObserver: Sendable {
   /// Whether the group has an offset in every partition: so each of them was read by a member, at least once.
   package func hasEveryPartition() async throws(KafkaError) -> Bool {
     try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
-      let (partitions, committed) = try offsets()
+      let partitions = try partitions()
+      let committed = try committed(in: partitions)
       return !partitions.isEmpty && committed.count == partitions.count
     }
   }
@@ -48,33 +49,38 @@ package final class GroupObserver: Sendable {
   /// The ends of the logs of all partitions now.
   package func ends() async throws(KafkaError) -> [TopicPartition: Int64] {
     try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
-      try handle.bounds(of: try offsets().partitions, milliseconds: milliseconds).ends
+      try handle.bounds(of: partitions(), milliseconds: milliseconds).ends
     }
   }
 
   /// Whether the group has committed all that came before these ends, as far as the logs have it.
   package func hasRead(before ends: [TopicPartition: Int64]) async throws(KafkaError) -> Bool {
     try await client.run(retryingFor: milliseconds) { [self] () throws(KafkaError) in
-      let (partitions, committed) = try offsets()
-      let starts = try handle.bounds(of: partitions, milliseconds: milliseconds).starts
+      let committed = try committed(in: Array(ends.keys))
+      let starts = try handle.offsets(of: Array(ends.keys), at: .first, milliseconds: milliseconds)
       return ends.allSatisfy { partition, end in max(committed[partition] ?? 0, starts[partition] ?? 0) >= end }
     }
   }
 
   private var handle: KafkaHandle { client.handle }
 
-  /// The partitions of the topic, and the offsets that the group has committed there.
-  private func offsets() throws(KafkaError) -> (partitions: [TopicPartition], committed: [TopicPartition: Int64]) {
+  /// The partitions of the topic.
+  private func partitions() throws(KafkaError) -> [TopicPartition] {
     let cluster = try ClusterMetadata.ask(handle.raw, milliseconds: milliseconds)
-    let partitions = (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
+    return (0..<Int32(cluster.topics[topic] ?? 0)).map { TopicPartition(topic, $0) }
+  }
+
+  /// The offsets that the group has committed.
+  private func committed(in partitions: [TopicPartition]) throws(KafkaError) -> [TopicPartition: Int64] {
     let list = PartitionList(partitions)
     let code = list.lend { rd_kafka_committed(handle.raw, $0, milliseconds) }
     guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw KafkaError(code, "the group's committed offsets") }
-    return (partitions, list.offsets)
+    return list.offsets
   }
 
   private func positionNow() throws(KafkaError) -> Position {
-    let (partitions, committed) = try offsets()
+    let partitions = try partitions()
+    let committed = try committed(in: partitions)
     let (starts, ends) = try handle.bounds(of: partitions, milliseconds: milliseconds)
     var position = Position()
     for partition in partitions {

@@ -127,8 +127,8 @@ package struct PostgresConfiguration: Sendable {
     guard var values = session?.parameters, values.contains(where: { !$0.value.isEmpty }) else { return given }
     values.merge(given) { $1 }
     values["gssencmode"] = given["gssencmode"]
-    // All that its file says is there.
-    values["service"] = nil
+    // All that its file says is there. Without it, libpq would read that of the environment.
+    if getenv("PGSERVICE") == nil { values["service"] = nil }
     // A host that is given counts more than another one's address in the environment.
     if given["host"] != nil, given["hostaddr"] == nil, let address = getenv("PGHOSTADDR"),
       values["hostaddr"] == String(cString: address)

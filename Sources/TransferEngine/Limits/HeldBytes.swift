@@ -8,8 +8,9 @@ import ReelhaulSystem
 /// of what the others leave, but for a first portion: whatever it keeps, there is something for the next one. Each storage root holds its own for a
 /// server, because a root that does not answer gives nothing back, and so do relays, whose bytes are read from a server:
 /// they keep theirs for as long as their source takes. One such holder gets no more than half of what the others leave, but
-/// its first portion as soon as there are so many; and one of several roots, where its servers have some, no more than three
-/// quarters of what other roots leave. A portion counts as a quarter of the limit at most.
+/// its first portion as soon as there are so many; and one root, where its servers have some, no more than three quarters of
+/// what other roots leave, or seven eighths where there are only relays beside it. A portion counts as a quarter of the limit
+/// at most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
@@ -85,8 +86,9 @@ final class HeldBytes: Sendable {
       let server = servers[holder.server] ?? 0
       let room = share.held == 0 ? limit : limit - (held - server)
       guard server == 0 || server + first.count <= room / 4 * 3 else { return false }
-      let root = hasSeveralRoots ? holder.root.flatMap { roots[$0] } ?? 0 : 0
-      guard server == 0 || root == 0 || root + first.count <= (limit - (held - root)) / 4 * 3 else { return false }
+      let root = holder.root.flatMap { roots[$0] } ?? 0
+      let most = (limit - (held - root)) / 8 * (hasSeveralRoots ? 6 : 7)
+      guard server == 0 || root == 0 || root + first.count <= most else { return false }
       return share.held == 0 || share.held + first.count <= (limit - (held - share.held)) / 2
     }
 
@@ -129,7 +131,7 @@ final class HeldBytes: Sendable {
   private let limit: Int64
   private let state: Lock<State>
 
-  /// - Parameter hasSeveralRoots: Otherwise no other one waits for what a root keeps.
+  /// - Parameter hasSeveralRoots: Otherwise only relays may wait for what a root keeps.
   init(limit: Int64 = standardLimit, hasSeveralRoots: Bool = true) {
     self.limit = limit
     state = Lock(State(limit: limit, hasSeveralRoots: hasSeveralRoots))

@@ -15,6 +15,8 @@ package actor Sweeper {
   private let onReady: @Sendable () async -> Void
   /// Whether more tasks may be due than the last sweep has woken.
   private var isBehind = false
+  /// Whether the last sweep failed.
+  private var hasFailed = false
   private var outage = Outage()
   /// Those of the rare steps, by what the log says of them.
   private var outages: [String: Outage] = [:]
@@ -62,17 +64,16 @@ package actor Sweeper {
   private var pause: Duration { fleet.pause(interval, of: 2, atMost: Self.longest) }
 
   private func sweep() async {
-    // First, because the sweep may wait for such a batch, too.
-    if isTurn(every: tidyPause / 60) {
-      await go(on: "a batch of commands that a worker has stopped sending cannot be ended") {
-        let ended = try await store.endStalledBatches(silentFor: Self.silence)
-        guard ended > 0 else { return }
-        log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
-      }
+    // First, because the sweep may wait for such a batch, too. If the store cannot, the sweep tells of it.
+    if hasFailed || isTurn(every: tidyPause / 60),
+      let ended = try? await store.endStalledBatches(silentFor: Self.silence), ended > 0
+    {
+      log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
     }
     do {
       let result = try await store.sweep()
       outage.recovered()
+      hasFailed = false
       fleet.found(result.workers)
       isBehind = result.due >= Self.many
       if result.expired > 0 {
@@ -81,6 +82,7 @@ package actor Sweeper {
       if result.expired + result.due > 0 { await onReady() }
     } catch {
       isBehind = false
+      hasFailed = true
       // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(error), "the sweep failed", ["error": .text("\(error)")])

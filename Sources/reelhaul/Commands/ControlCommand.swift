@@ -139,11 +139,11 @@ struct ControlCommand {
   private func check(_ tasks: [UniqueID], in store: any TaskReader & DetailReader) async throws {
     guard try await refusal(of: tasks, in: store, atOnce: true) != nil else { return }
     let sent = await sent()
+    var isApplied = sent == nil
     let deadline = BootInstant.now + Self.patience
     while true {
       // Before the look at the tasks.
-      let isApplied =
-        if let (commands, ends) = sent { (try? await commands.hasRead(before: ends)) ?? true } else { true }
+      if let (commands, ends) = sent { isApplied = (try? await commands.hasRead(before: ends)) ?? isApplied }
       guard let refusal = try await refusal(of: tasks, in: store, atOnce: sent != nil) else { return }
       if isApplied { throw refusal }
       guard !deadline.hasPassed else {

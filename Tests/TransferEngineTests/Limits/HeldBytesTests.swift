@@ -137,7 +137,7 @@ extension HeldBytes.Holder {
     for server in ["a", "b", "c"] {
       while let portion = only.takeNow(Int64(more), for: .root(server)) { slow.withLock { $0.append(portion) } }
     }
-    #expect(only.held == 480 + 240 + 120, "the only root leaves nothing for others")
+    #expect(only.held == 480 + 240 + 120, "the only root leaves less for others")
     withExtendedLifetime((slow, largest)) {}
   }
 
