@@ -4,13 +4,13 @@ import ReelhaulSystem
 /// cannot be read again: never more than the limit, whatever the number of uploads, unless single portions are larger than a
 /// quarter of it. At most four of those are held at once.
 ///
-/// Who comes first has them first. But one server, which may be slow or not answer at all, gets no more than three quarters
-/// of what the others leave, but for a first portion: whatever it keeps, there is something for the next one. Each storage root holds its own for a
-/// server, because a root that does not answer gives nothing back, and so do relays, whose bytes are read from a server:
-/// they keep theirs for as long as their source takes. One such holder gets no more than half of what the others leave, but
-/// its first portion as soon as there are so many; and one root, where its servers have some, no more than three quarters of
-/// what other roots leave, or seven eighths where there are only relays beside it. A portion counts as a quarter of the limit
-/// at most.
+/// Who comes first has them first. But one server, which may be slow or not answer at all, gets no more than three
+/// quarters of what the others leave, but for a first portion: whatever it keeps, there is something for the next one.
+/// Each storage root holds its own for a server, because a root that does not answer gives nothing back, and so do
+/// relays, whose bytes are read from a server: they keep theirs for as long as their source takes. One such holder gets
+/// no more than half of what the others leave, but its first portion as soon as there are so many; and one root, where
+/// its servers have some, no more than three quarters of what other roots leave, or seven eighths where there are only
+/// relays beside it. A portion counts as a quarter of the limit at most.
 ///
 /// The threads of all loops may call it.
 final class HeldBytes: Sendable {
