@@ -109,9 +109,10 @@ package final class MemoryStore: TaskStore {
     transaction { $0.learnLimits() }
   }
 
-  /// Nothing of it goes wrong in this store.
+  /// A batch is applied at once.
   package func endStalledBatches(silentFor silence: Duration) async throws -> Int { 0 }
 
+  /// Nothing of it goes wrong in this store.
   package func restLanes() async throws {}
 
   /// Does nothing: this store keeps no data of tasks that are gone.

@@ -51,7 +51,7 @@ extension RawClient {
     }
     let startup = "user\0\(user)\0database\0\(database)\0\0"
     send(message(nil, [0, 3, 0, 0] + Array(startup.utf8)))
-    _ = receive { $0.contains("ReadyForQuery") || $0.hasSuffix("Z\0\0\0\u{5}I") }
+    _ = receive { $0.hasSuffix("Z\0\0\0\u{5}I") }  // ready, and in no transaction
     let parse = Array("\0select begin_apply(true, '{}')\0".utf8) + [0, 0]
     send(message("P", parse) + message("B", [UInt8](repeating: 0, count: 8)) + message("E", [0, 0, 0, 0, 0]))
     send(message("H", []))

@@ -57,6 +57,18 @@ begin
   end if;
 end $$;
 
+-- The kinds that a worker can run, with what former names count as, the kind that counts, and how many more of that may run.
+create function kinds_of(worker_id int) returns table (id int, counts_as int, kind int, places bigint)
+language sql stable as $$
+  select b.id, b.counts_as, c.id,
+         -- What began under a former name before it was known to be one counts there.
+         c.run_limit - c.used - coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0)
+    from worker w cross join lateral unnest(w.kinds) k(name)
+    join bucket b on b.scope = 'kind' and b.name = k.name
+    join bucket c on c.id = coalesce(b.counts_as, b.id)
+   where w.id = worker_id
+$$;
+
 -- Takes up to `wanted` tasks for a worker that has a current lease: highest priority first, fair among queues, around
 -- the lanes of each queue, within the limit of every bucket. `call` is the number of the worker's call: if a call is
 -- repeated because its answer was lost, it returns the tasks that it took the first time. Run it as its own
@@ -132,13 +144,7 @@ begin
   v_before := v;
   kinds := '{}';
   for part in
-    select b.id, b.counts_as, c.id kind,
-           -- What began under a former name before it was known to be one counts there.
-           c.run_limit - c.used - coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0) places
-      from worker w cross join lateral unnest(w.kinds) k(name)
-      join bucket b on b.scope = 'kind' and b.name = k.name
-      join bucket c on c.id = coalesce(b.counts_as, b.id)
-     where w.id = claimer
+    select * from kinds_of(claimer)
   loop
     counted[part.id] := part.counts_as;
     room[part.kind] := part.places;
@@ -384,12 +390,7 @@ begin
     return;  -- as mostly
   end if;
   select used into all_run from bucket where id = 1 and used < run_limit;
-  select array_agg(b.id) into kinds
-    from worker w cross join lateral unnest(w.kinds) k(name)
-    join bucket b on b.scope = 'kind' and b.name = k.name
-    join bucket c on c.id = coalesce(b.counts_as, b.id)
-     and c.used + coalesce((select sum(f.used) from bucket f where f.counts_as = c.id), 0) < c.run_limit
-   where w.id = asking;
+  select array_agg(id) into kinds from kinds_of(asking) where places > 0;
   select array_agg(b.id) || 0 into storages
     from worker w cross join lateral unnest(w.volume_names || ''::text) s(name)
     join bucket b on b.scope = 'storage' and b.name = s.name and b.used < b.run_limit

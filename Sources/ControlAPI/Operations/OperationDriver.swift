@@ -80,18 +80,8 @@ package struct OperationDriver: Sendable {
       var turn = Turn()
       for operation in try await operations() {
         try await move(operation, in: &turn) {
-          var moved = false
-          for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
-            try Task.checkCancellation()
-            if moved, case .giveUp = step { break }
-            if case .send(let batch) = step {
-              // Beside all others, because each may wait for Kafka for a minute.
-              group.addTask { await sent(batch, of: operation) }
-            } else if try await take(step, of: operation) {
-              moved = true
-            }
-          }
-          return moved
+          // Beside all others, because each may wait for Kafka for a minute.
+          try await takeSteps(of: operation) { batch in group.addTask { await sent(batch, of: operation) } }
         }
       }
       for try await sent in group {
@@ -103,6 +93,17 @@ package struct OperationDriver: Sendable {
       }
       return turn
     }
+  }
+
+  /// Returns whether anything moved. What it begins to `send` has not moved yet.
+  private func takeSteps(of operation: TaskOperation, send: (OperationBatch) -> Void) async throws -> Bool {
+    var moved = false
+    for step in OperationPlanner.steps(operation, try await store.batches(of: operation.id)) {
+      try Task.checkCancellation()
+      if moved, case .giveUp = step { break }
+      if try await take(step, of: operation, send: send) { moved = true }
+    }
+    return moved
   }
 
   private func sent(_ batch: OperationBatch, of operation: TaskOperation) async -> Sent {
@@ -139,9 +140,13 @@ package struct OperationDriver: Sendable {
     return all
   }
 
-  private func take(_ step: OperationPlanner.Step, of operation: TaskOperation) async throws -> Bool {
+  private func take(
+    _ step: OperationPlanner.Step, of operation: TaskOperation, send: (OperationBatch) -> Void
+  ) async throws -> Bool {
     switch step {
-    case .send: return false
+    case .send(let batch):
+      send(batch)
+      return false
     case .walk(let limit):
       return try await store.advance(operation.id, id, try await find(operation, limit: limit))
     case .count(let batches): return try await count(batches, of: operation, anyway: false)

@@ -57,8 +57,7 @@ final class BlockingClient: Sendable {
 
   /// Frees the client once no call is running; nil if this has already begun.
   private func end() -> PollThread? {
-    let isFirst = !isClosed.testAndSet()
-    guard isFirst else { return nil }
+    guard !isClosed.testAndSet() else { return nil }
     return PollThread(name: "\(name)-end") { [handle, pool] in
       pool.shutdown()
       handle.destroy()

@@ -74,9 +74,7 @@ package final class TransactionalProducer: Sendable {
 
   /// Waits for the running call, and frees the client.
   package func close() async {
-    guard
-      !isClosed.testAndSet()
-    else { return }
+    guard !isClosed.testAndSet() else { return }
     let thread = try? await pool.run { [client] in client.withLock { $0.take() }?.drop() }
     await thread?.ended()
     pool.shutdown()

@@ -47,6 +47,7 @@ package enum Schema {
     4_927_500_058_526_865_901,
     -5_009_369_528_334_008_942,
     3_231_163_799_667_585_654,
+    3_565_588_768_141_578_894,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -15,8 +15,6 @@ package actor Sweeper {
   private let onReady: @Sendable () async -> Void
   /// Whether more tasks may be due than the last sweep has woken.
   private var isBehind = false
-  /// Whether the last sweep failed.
-  private var hasFailed = false
   private var outage = Outage()
   /// Those of the rare steps, by what the log says of them.
   private var outages: [String: Outage] = [:]
@@ -65,7 +63,7 @@ package actor Sweeper {
 
   private func sweep() async {
     // First, because the sweep may wait for such a batch, too. If the store cannot, the sweep tells of it.
-    if hasFailed || isTurn(every: tidyPause / 60),
+    if outage.isOn || isTurn(every: tidyPause / 60),
       let ended = try? await store.endStalledBatches(silentFor: Self.silence), ended > 0
     {
       log.warning("ended sessions that had stopped in a batch of commands", ["count": .integer(ended)])
@@ -73,7 +71,6 @@ package actor Sweeper {
     do {
       let result = try await store.sweep()
       outage.recovered()
-      hasFailed = false
       fleet.found(result.workers)
       isBehind = result.due >= Self.many
       if result.expired > 0 {
@@ -82,7 +79,6 @@ package actor Sweeper {
       if result.expired + result.due > 0 { await onReady() }
     } catch {
       isBehind = false
-      hasFailed = true
       // A drain may cancel the sweep between two steps.
       guard !Task.isCancelled else { return }
       log.log(outage.failed(error), "the sweep failed", ["error": .text("\(error)")])

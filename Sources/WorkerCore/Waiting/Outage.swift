@@ -25,11 +25,14 @@ package struct Outage: Sendable {
     return .warning
   }
 
+  /// Whether the last attempt failed.
+  package var isOn: Bool { told != nil }
+
   /// Returns whether it had failed before.
   @discardableResult
   package mutating func recovered() -> Bool {
     defer { self = Outage() }
-    return told != nil
+    return isOn
   }
 
   /// What stays the same when the error happens again. Its text may not.

@@ -52,8 +52,8 @@ extension Subcommand {
         discussion: discussion + """
           \n\nReturns once Kafka has the command. If PostgreSQL is configured, tasks that do not exist or whose state \
           does not allow it are refused first, and then nothing is sent, unless workers have not applied for some \
-          seconds what was sent before. With --all it goes to every task that matches \
-          and whose state allows it, and returns once it was applied to them: 'reelhaul operations' lists these.
+          seconds what was sent before. With --all it goes to every task that matches and whose state allows it, and \
+          returns once it was applied to them: 'reelhaul operations' lists these.
           """,
         options: options + [.waitForEffect, .jsonOfAll] + OptionSpec.operation + OptionSpec.producing,
         positionals: [.anyTasks],
