@@ -96,6 +96,9 @@ static const char cleanup_of_sent[] = {
 static const char hook_queue[] = {
 #embed "migrations/0025_hook_queue.sql"
 };
+static const char server_outage[] = {
+#embed "migrations/0026_server_outage.sql"
+};
 
 static const rh_migration migrations[] = {
     {1, "schema", tables, sizeof tables},
@@ -123,6 +126,7 @@ static const rh_migration migrations[] = {
     {23, "open_hooks", open_hooks, sizeof open_hooks},
     {24, "cleanup_of_sent", cleanup_of_sent, sizeof cleanup_of_sent},
     {25, "hook_queue", hook_queue, sizeof hook_queue},
+    {26, "server_outage", server_outage, sizeof server_outage},
 };
 const rh_migration *const rh_migrations = migrations;
 const size_t rh_migration_count = sizeof migrations / sizeof migrations[0];

@@ -64,13 +64,17 @@ extension MemoryState {
     }
     let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
     let declared = declaredLimits.keys.map { Bucket(scope: .kind, name: $0) }
-    let named = Set(running.keys).union(limits.keys).union(weighted).union(declared).filter { !$0.name.isEmpty }
+    let out = outages.values.map { Bucket(scope: .host, name: $0.host) }
+    let named = Set(running.keys).union(limits.keys).union(weighted).union(declared).union(out).filter {
+      !$0.name.isEmpty
+    }
     return (named.union([Bucket(scope: .total, name: "")])).map { bucket in
       LimitUse(
         scope: bucket.scope, name: bucket.name, running: running[bucket] ?? 0, limit: limit(of: bucket),
         weight: bucket.scope == .queue ? queues[bucket.name]?.weight ?? 1 : nil,
         declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil,
         learned: bucket.scope == .host ? learnedLimits[bucket.name] : nil,
+        outage: bucket.scope == .host ? outage(of: bucket.name) : nil,
         formerNames: bucket.scope == .kind
           ? presentNames.filter { $0.value == bucket.name }.keys.sorted() : [])
     }.inOrder()

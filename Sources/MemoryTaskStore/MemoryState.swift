@@ -52,6 +52,10 @@ struct MemoryState {
   var limits: [Bucket: Int] = [:]
   /// The limits that workers have learned, by host.
   var learnedLimits: [String: Int] = [:]
+  /// Servers that have served tasks and do so no more, by name.
+  var outages: [String: MemoryOutage] = [:]
+  /// The limits that follow from them, by host.
+  var outageLimits: [String: Int] = [:]
   /// The limits that handlers declare, by kind.
   var declaredLimits: [String: Int] = [:]
   /// Of former names of kinds: the name that counts.
@@ -165,7 +169,7 @@ struct MemoryState {
   func limit(of bucket: Bucket) -> Int? {
     switch bucket.scope {
     case .kind: limits[bucket] ?? declaredLimits[bucket.name]
-    case .host: limits[bucket] ?? learnedLimits[bucket.name]
+    case .host: [limits[bucket] ?? learnedLimits[bucket.name], outageLimits[bucket.name]].compactMap(\.self).min()
     case .total, .queue, .storage: limits[bucket]
     }
   }

@@ -59,6 +59,16 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.hostLimits = hostLimits }
   }
 
+  package func endOutages(of servers: Set<String>) async throws {
+    transaction { state in
+      for server in servers { state.outages[server] = nil }
+    }
+  }
+
+  package func note(_ failure: ServerFailure) async throws -> Bool {
+    transaction { $0.note(failure) }
+  }
+
   package func limitedHosts() async throws -> Set<String> {
     transaction { state in
       Set(state.learnedLimits.filter { state.limit(of: .init(scope: .host, name: $0)) ?? .max <= $1 }.keys)
@@ -106,7 +116,10 @@ package final class MemoryStore: TaskStore {
   }
 
   package func putLearnedLimitsInForce() async throws {
-    transaction { $0.learnLimits() }
+    transaction { state in
+      state.learnLimits()
+      state.putOutagesInForce()
+    }
   }
 
   /// A batch is applied at once.

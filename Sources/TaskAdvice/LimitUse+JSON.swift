@@ -1,4 +1,5 @@
 import ReelhaulCodec
+import TaskCore
 import TaskStore
 
 extension LimitUse {
@@ -13,6 +14,14 @@ extension LimitUse {
       json.name("weight")
       if let weight { json.double(weight) } else { json.null() }
       json.member("learned", orNull: learned.map(Int64.init))
+      json.name("outage")
+      guard let outage else { return json.null() }
+      json.object { json in
+        json.member("since", outage.since.description)
+        json.member("probeAt", outage.probeAt.description)
+        json.member("code", outage.code.rawValue)
+        json.member("message", outage.message)
+      }
     }
   }
 }

@@ -18,7 +18,9 @@ package enum WaitReason {
     }
     let queued = tasks.filter { $0.state == .queued }
     if !queued.isEmpty {
-      let (workers, limits) = (try await store.workers(), try await store.limits().filter(\.isReached))
+      let (workers, limits) = (
+        try await store.workers(), try await store.limits().filter { $0.isReached || $0.outage != nil }
+      )
       for task in queued { reasons[task.spec.id] = of(task, workers: workers, limits: limits) }
     }
     return reasons
@@ -69,9 +71,14 @@ package enum WaitReason {
       .storage: lane.storages.isEmpty ? [""] : lane.storages,
     ]
     let isItsOwn = { (limit: LimitUse) in names[limit.scope]?.contains { limit.isOf(limit.scope, $0) } == true }
-    guard let full = limits.first(where: { $0.isReached && isItsOwn($0) }), let limit = full.limit else {
-      return nil
+    let own = limits.filter(isItsOwn)
+    if let host = own.first(where: \.isOut), let outage = host.outage {
+      return """
+        for \(host.name): it has served no task since \(outage.since) (\(outage.code)). One at a time asks again, and no \
+        attempt is counted
+        """
     }
+    guard let full = own.first(where: \.isReached), let limit = full.limit else { return nil }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
     let both = full.scope == .storage ? lane.pair.map { " in the storages \($0.inWords)" } ?? "" : ""
     let why = limit == full.learned ? ", because more of its tasks would stand in line" : ""

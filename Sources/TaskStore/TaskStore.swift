@@ -34,6 +34,8 @@ package protocol LeaseStore: Sendable {
   /// Tells what the worker knows of these hosts; nothing of others. The limits that follow hold from the next sweep on: a
   /// worker that tells them must not wait for claims, because it has a lease to renew.
   func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
+  /// These servers serve, whatever ``RunStore/note(_:)`` has told of them.
+  func endOutages(of servers: Set<String>) async throws
   /// The hosts whose limit follows from what workers told.
   func limitedHosts() async throws -> Set<String>
   /// Notes that the worker is ending: it takes no share of commands and tasks any more.
@@ -58,6 +60,9 @@ package protocol RunStore: Sendable {
   func demand(on worker: WorkerID) async throws -> Demand?
   /// Records checkpoints. Returns one answer per write: whether the epoch still owns the task.
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool]
+  /// Notes a failure that a server may be the cause of. Returns whether the server is out, as this worker or another has
+  /// found: then the failure is not the task's. The limits that follow hold from the next sweep on.
+  func note(_ failure: ServerFailure) async throws -> Bool
   /// Ends runs with success, failure or release. Returns one answer per settlement: whether the epoch still owned the
   /// task.
   func settle(_ settlements: [Settlement]) async throws -> [Bool]
@@ -67,7 +72,7 @@ package protocol RunStore: Sendable {
 package protocol HousekeepingStore: Sendable {
   /// Requeues the tasks of workers whose lease is over, and the delayed tasks whose time has come. Returns how many.
   func sweep() async throws -> SweepResult
-  /// Puts in force what ``LeaseStore/tell(_:hostLimits:)`` has told of hosts.
+  /// Puts in force what ``LeaseStore/tell(_:hostLimits:)`` and ``RunStore/note(_:)`` have told of hosts.
   func putLearnedLimitsInForce() async throws
   /// Ends the sessions of workers that have stopped in the middle of sending a batch of commands, which nobody else's can
   /// pass. Returns how many.

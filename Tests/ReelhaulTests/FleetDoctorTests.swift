@@ -134,6 +134,20 @@ private struct Unauditable: FleetReader {
     #expect(FleetDoctor.limits([LimitUse(scope: .host, name: "h", running: 4, limit: 4)]).status == .ok)
   }
 
+  @Test("hosts that have stopped serving are told, and are no limits of 0")
+  func hostsThatAreOutAreTold() {
+    let outage = HostOutage(
+      since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9), code: .connectFailed, message: "refused")
+    let limits = [
+      LimitUse(scope: .total, name: ""), LimitUse(scope: .host, name: "a.example", limit: 0, outage: outage),
+    ]
+    #expect(FleetDoctor.hosts(limits).status == .warning)
+    #expect(
+      FleetDoctor.hosts(limits).message == "a.example has served no task since \(Timestamp(microseconds: 0)): refused")
+    #expect(FleetDoctor.limits(limits).status == .ok)
+    #expect(FleetDoctor.hosts([LimitUse(scope: .host, name: "a.example", limit: 0)]).status == .ok)
+  }
+
   @Test("events that wait for more than a minute are a warning")
   func eventsThatStayAreTold() {
     let young = FleetDoctor.events(.seconds(60), [])
@@ -166,19 +180,20 @@ private struct Unauditable: FleetReader {
     _ = try await store.apply([.submit(Self.task("storage://nas/a").spec)])
     let findings = try await FleetDoctor(store: store, topicPrefix: "a.", audits: true).examine()
     // No worker is live. This is the finding; the task's other needs are not reported.
-    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "limits", "audit"])
-    #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok, .ok])
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "hosts", "limits", "audit"])
+    #expect(findings.map(\.status) == [.ok, .warning, .ok, .ok, .ok, .ok, .ok])
     try await store.bind(topicPrefix: "b.")
     let other = try await FleetDoctor(store: store, topicPrefix: "a.", audits: false).examine()[0]
     #expect(other.status == .misconfigured)
     #expect(other.message.contains("\"a.\"") && other.message.contains("\"b.\""), "\(other.message)")
     let unknown = try await FleetDoctor(store: store, topicPrefix: nil, audits: false).examine()
-    #expect(unknown.map(\.check) == ["workers", "events", "web hooks", "limits"], "there is nothing to compare with")
+    #expect(
+      unknown.map(\.check) == ["workers", "events", "web hooks", "hosts", "limits"], "there is nothing to compare with")
   }
 
   @Test("an audit that fails is a finding, and the others are told") func anAuditThatFailsIsAFinding() async throws {
     let findings = try await FleetDoctor(store: Unauditable(), topicPrefix: "a.", audits: true).examine()
-    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "limits", "audit"])
+    #expect(findings.map(\.check) == ["fleet", "workers", "events", "web hooks", "hosts", "limits", "audit"])
     #expect(findings.last?.status == .failed && findings.last?.message.contains("no answer") == true)
   }
 

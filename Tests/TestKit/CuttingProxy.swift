@@ -36,9 +36,10 @@ package final class CuttingProxy: Sendable {
 
   private let silence = Condition(Silence())
 
-  package init(to target: UInt16) throws {
+  /// `port`: 0 for a free one.
+  package init(to target: UInt16, on port: UInt16 = 0) throws {
     self.target = target
-    (listener, port) = try LoopbackPort.bound()
+    (listener, self.port) = try LoopbackPort.bound(to: port)
     guard listen(listener, 64) == 0 else { throw SystemError.last("listen") }
     Thread(name: "cutting-proxy") { [self] in
       while case let client = LoopbackPort.accept(listener), client >= 0 { serve(client) }

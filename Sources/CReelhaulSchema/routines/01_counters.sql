@@ -108,9 +108,9 @@ begin
   perform put_limits_in_force(scopes, kinds);
 end $$;
 
--- Kinds have declared limits, and hosts have learned ones.
+-- Kinds have declared limits, and hosts have learned ones. Whatever a host may run, if it is out, its tasks only ask.
 create function limit_in_force(b bucket) returns int language sql immutable as $$
-  select coalesce(b.operator_limit, b.declared_limit, b.learned_limit, unlimited())
+  select least(coalesce(b.operator_limit, b.declared_limit, b.learned_limit, unlimited()), b.outage_limit)
 $$;
 
 create function put_limits_in_force(scopes text[], names text[]) returns void language sql as $$
@@ -184,6 +184,85 @@ begin
   -- A bucket that nobody needs may have been freed meanwhile.
   update bucket b set learned_limit = u.most
     from unnest(changed, names, mosts) u(id, name, most) where b.id = u.id and b.scope = 'host' and b.name = u.name;
+  perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
+end $$;
+
+-- A task has failed at a server, as it would if the server were out. Returns whether it is, and the attempt does not count.
+-- `is_out`: the worker knows that the server has served tasks, and that it has served none since `failing` ago. It need not
+-- know of an outage that others have found.
+create function note_failure_at(its_server text, its_host text, whole boolean, is_out boolean, failing interval,
+                                code text, message text) returns boolean language plpgsql as $$
+declare
+  outage server_outage;
+begin
+  select * into outage from server_outage where server = its_server;
+  if not found then
+    if is_out then
+      insert into server_outage (server, host, is_whole_host, since, failed_at, probe_at, error_code, error_message)
+      values (its_server, its_host, whole, now() - failing, now(), next_probe(now() - failing), code, message)
+          on conflict (server) do nothing;
+    end if;
+    return is_out;
+  end if;
+  if outage.failed_at < now() - interval '1 s' then  -- of many that fail together, one is enough
+    update server_outage
+       set failed_at = now(), probe_at = next_probe(since), is_whole_host = is_whole_host and whole, error_code = code,
+           error_message = message
+     where server = its_server;
+  end if;
+  return outage.since >= now() - longest_outage(code);
+end $$;
+
+-- After so long attempts count again, because what has moved for good must not wait for ever: a day for a server that cannot
+-- be reached, an hour for one that may be at odds with some files.
+create function longest_outage(code text) returns interval language sql immutable as $$
+  select case when code in ('resolve_failed', 'connect_failed') then interval '1 day' else interval '1 hour' end
+$$;
+
+-- The longer a server has been out, the less often it is asked: once in 5 to 60 seconds.
+create function next_probe(since timestamptz) returns timestamptz language sql stable as $$
+  select now() + greatest(interval '5 s', least(interval '60 s', now() - since))
+$$;
+
+-- These servers serve.
+create function end_outages(servers text[]) returns void language sql as $$
+  delete from server_outage o
+   using (select server from server_outage where server = any(servers) order by server for update) served
+   where o.server = served.server
+$$;
+
+-- The limits of the hosts that are out: one task at a time asks, when it is time.
+create function outage_limits() returns table (host text, most int) language sql stable as $$
+  select o.host, max(case when o.probe_at <= now() then 1 else 0 end)
+    from server_outage o group by o.host
+  having bool_and(o.is_whole_host and o.since >= now() - longest_outage(o.error_code))
+$$;
+
+-- Forgets outages of which nobody has heard for an hour, and puts the others in force. Like `put_learned_limits_in_force`, it
+-- must be a transaction of its own.
+create function put_outages_in_force() returns void language plpgsql as $$
+declare
+  names text[];
+  mosts int[];
+begin
+  if not exists (select from server_outage) and not exists (select from bucket where outage_limit is not null) then
+    return;  -- as mostly
+  end if;
+  delete from server_outage
+   where server = any(array(select server from server_outage where failed_at < now() - interval '1 hour'
+                               for update skip locked));
+  select array_agg(b.name), array_agg(o.most) into names, mosts
+    from bucket b left join outage_limits() o on o.host = b.name
+   where b.scope = 'host' and b.name = any(array(select host from outage_limits())
+                                          || array(select name from bucket where outage_limit is not null))
+     and b.outage_limit is distinct from o.most;
+  if names is null then
+    return;
+  end if;
+  perform pass_gate();
+  perform from bucket where scope = 'host' and name = any(names) order by id for no key update;
+  update bucket b set outage_limit = u.most
+    from unnest(names, mosts) u(name, most) where b.scope = 'host' and b.name = u.name;
   perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
 end $$;
 

@@ -164,5 +164,10 @@ extension JSONSchema {
       .must(
         "learned", integer("How many tasks of the host are of use at once, as the workers found out.", 1...).orNull),
       .must("weight", number().orNull),
+      .must(
+        "outage",
+        JSONSchema.object([
+          .must("since", time), .must("probeAt", time), .must("code", text()), .must("message", text()),
+        ]).orNull),
     ]))
 }

@@ -36,7 +36,7 @@ extension RetryPolicy {
   /// it may be what kills the workers. The first checkpoint of those that move or delete files may come late. `end_runs`
   /// (07_settle.sql) names them, too.
   public static func mostLosses(of kind: TaskKind) -> Int {
-    [.download, .upload, .copy, .delete].contains(kind) ? 20 : 5
+    kind.isTransfer ? 20 : 5
   }
   /// How often the wait doubles.
   public static let waitDoublings = 3

@@ -35,6 +35,27 @@ extension TaskFailure.Code {
     httpStatus.map(Self.refusals.contains) ?? Self.throttling.contains(rawValue)
   }
 
+  /// What a failure with this code tells of its server.
+  package enum OutageSign: Sendable {
+    /// Nothing listens there, for any task.
+    case unreachable
+    /// It did not answer, or not by itself: it may be at odds with one file.
+    case unanswered
+  }
+
+  /// Gateways and caches answer so when the server behind them does not.
+  private static let gatewayFailures: Set<Int> = [502, 503, 504, 521, 522, 523]
+
+  /// Nil if the failure is no sign that the server is out.
+  package var signOfOutage: OutageSign? {
+    switch self {
+    case .resolveFailed, .connectFailed: .unreachable
+    case .tlsFailed, .noResponse, .timedOut, .connectionCut, .sendFailed, .receiveFailed: .unanswered
+    case Self(rawValue: "s3_service_unavailable"): .unanswered
+    default: httpStatus.map(Self.gatewayFailures.contains) == true ? .unanswered : nil
+    }
+  }
+
   /// The status in a code that ``http(_:)`` made; nil for any other code.
   public var httpStatus: Int? {
     guard rawValue.hasPrefix(Self.httpPrefix), let status = Int(rawValue.dropFirst(Self.httpPrefix.count)),
@@ -69,6 +90,9 @@ extension TaskFailure.Code {
   public static let headTooLarge = Self(rawValue: "head_too_large")
   /// The connection ended before a response began.
   public static let noResponse = Self(rawValue: "no_response")
+  package static let receiveFailed = Self(rawValue: "receive_failed")
+  package static let resolveFailed = Self(rawValue: "resolve_failed")
+  package static let sendFailed = Self(rawValue: "send_failed")
   public static let timedOut = Self(rawValue: "timed_out")
   public static let tlsFailed = Self(rawValue: "tls_failed")
 }

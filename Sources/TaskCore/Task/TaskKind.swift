@@ -20,7 +20,10 @@ public struct TaskKind: RawRepresentable, Hashable, Sendable {
   package static func isName(_ name: String) -> Bool { TaskSpec.isName(name, limit: 32) }
 
   /// Whether a task of this kind must have a source. Kinds of your own need none.
-  public var needsSource: Bool {
+  public var needsSource: Bool { isTransfer }
+
+  /// Whether the workers' own engines move or delete files for it.
+  package var isTransfer: Bool {
     switch self {
     case .download, .upload, .copy, .delete: true
     default: false

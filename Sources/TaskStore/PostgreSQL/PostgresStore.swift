@@ -142,6 +142,20 @@ package final class PostgresStore: TaskStore {
         .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing))))
   }
 
+  package func endOutages(of servers: Set<String>) async throws {
+    try await run(StoreQueries.endOutages(.textArray(servers.sorted())))
+  }
+
+  package func note(_ failure: ServerFailure) async throws -> Bool {
+    try await call {
+      try await pool.query(
+        StoreQueries.noteFailure, .text(failure.server), .text(failure.host), .bool(failure.isWholeHost),
+        .bool(failure.isOut), .int64(failure.failing.microseconds), .text(failure.failure.code.rawValue),
+        .text(failure.failure.message)
+      ).value { try $0.bool() }
+    }
+  }
+
   package func limitedHosts() async throws -> Set<String> {
     Set(try await call { try await pool.query(StoreQueries.limitedHosts).values { try $0.text() } })
   }
@@ -181,6 +195,7 @@ package final class PostgresStore: TaskStore {
 
   package func putLearnedLimitsInForce() async throws {
     try await run(StoreQueries.putLearnedLimitsInForce())
+    try await run(StoreQueries.putOutagesInForce())
   }
 
   package func endStalledBatches(silentFor silence: Duration) async throws -> Int {
@@ -225,6 +240,9 @@ package final class PostgresStore: TaskStore {
         let (scope, name, running) = (try columns["scope"], try columns["name"], try columns["used"])
         let (limit, declared) = (try columns["run_limit"], try columns["declared_limit"])
         let learned = try columns["learned_limit"]
+        let outage = OutageColumns(
+          since: try columns["outage_since"], probeAt: try columns["probe_at"], code: try columns["error_code"],
+          message: try columns["error_message"])
         let formerNames = try columns["former_names"]
         let weight = try columns["weight"]
         return { row in
@@ -232,7 +250,7 @@ package final class PostgresStore: TaskStore {
             scope: try row.known(scope), name: try row.text(name), running: try row.int(running),
             limit: try row[limit].map { Int(try $0.int32()) }, weight: try row[weight]?.double(),
             declared: try row[declared].map { Int(try $0.int32()) },
-            learned: try row[learned].map { Int(try $0.int32()) },
+            learned: try row[learned].map { Int(try $0.int32()) }, outage: try outage.outage(in: row),
             formerNames: try row.array(formerNames) { cell throws(PostgresError) in try cell.text() })
         }
       }.inOrder()
@@ -274,5 +292,20 @@ private struct VolumeColumns {
     let volumes = volumes.sorted { $0.key < $1.key }
     names = .textArray(volumes.map(\.key))
     ids = .uuids(volumes.map(\.value))
+  }
+}
+
+/// The columns of a ``HostOutage``, which are null together.
+private struct OutageColumns {
+  var since: PostgresColumn
+  var probeAt: PostgresColumn
+  var code: PostgresColumn
+  var message: PostgresColumn
+
+  func outage(in row: PostgresRow) throws(PostgresError) -> HostOutage? {
+    guard try row[since] != nil else { return nil }
+    return HostOutage(
+      since: try row.time(since), probeAt: try row.time(probeAt),
+      code: TaskFailure.Code(rawValue: try row.text(code)), message: try row.text(message))
   }
 }

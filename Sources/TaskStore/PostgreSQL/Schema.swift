@@ -48,6 +48,7 @@ package enum Schema {
     -5_009_369_528_334_008_942,
     3_231_163_799_667_585_654,
     3_565_588_768_141_578_894,
+    -3_299_524_123_340_457_667,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

@@ -44,6 +44,15 @@ enum StoreQueries {
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
 
+  static let putOutagesInForce = PostgresStatement("select put_outages_in_force()", writes: true)
+
+  static let endOutages = PostgresStatement("select end_outages($1)", writes: true)
+
+  /// $1–$4: a server, its host, whether the host has no other, whether it is out as the worker knows; $5: for how many
+  /// microseconds; $6, $7: code and message.
+  static let noteFailure = PostgresStatement(
+    "select note_failure_at($1, $2, $3, $4, make_interval(secs => $5 / 1e6), $6, $7)", writes: true)
+
   static let limitedHosts = PostgresStatement(
     "select name from bucket where scope = 'host' and learned_limit is not null and run_limit <= learned_limit")
 
@@ -119,14 +128,17 @@ enum StoreQueries {
       select counts_as, sum(used)::int used, array_agg(name order by name) names
         from bucket where counts_as is not null group by counts_as)
     select b.scope, b.name, b.used + coalesce(f.used, 0) used, nullif(b.run_limit, unlimited()) run_limit, q.weight,
-           b.declared_limit, b.learned_limit, coalesce(f.names, '{}') former_names
+           b.declared_limit, b.learned_limit, o.since outage_since, o.probe_at, o.error_code, o.error_message,
+           coalesce(f.names, '{}') former_names
       from bucket b
+      left join (select distinct on (host) * from server_outage order by host, since) o
+        on b.scope = 'host' and o.host = b.name
       left join former f on f.counts_as = b.id
       left join lateral (select weight from queue where id = b.id offset 0) q on true
      where b.scope = 'total'
         or b.name <> '' and b.counts_as is null
            and (b.used + coalesce(f.used, 0) > 0 or b.run_limit < unlimited() or b.declared_limit is not null
-                or q.weight <> 1)
+                or q.weight <> 1 or o.host is not null)
     """)
 
   // MARK: Relay

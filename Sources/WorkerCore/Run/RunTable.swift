@@ -57,6 +57,8 @@ package struct RunTable: Sendable {
     package let worker: WorkerID
     /// When the run is stopped at the latest.
     fileprivate let deadline: BootInstant?
+    /// Nil if what happens to it tells nothing of one server.
+    fileprivate let peer: ServerOutages.Server?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
     fileprivate private(set) var server: String?
@@ -85,6 +87,7 @@ package struct RunTable: Sendable {
   private var former: Set<ID> = []
   private var lastNumber = 0
   private var lines: HostLines
+  private var outages = ServerOutages()
   /// How often progress was taken.
   private var rounds = (published: 0, renewed: 0)
   /// About so many samples are published, and recorded, in one call.
@@ -143,7 +146,9 @@ package struct RunTable: Sendable {
       detach(former, claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
     }
     current[claim.spec.id] = id
-    runs[id] = Run(claim: claim, worker: worker, deadline: deadline, phase: .running, meter: meter)
+    runs[id] = Run(
+      claim: claim, worker: worker, deadline: deadline, peer: ServerOutages.Server(claim.spec), phase: .running,
+      meter: meter)
     return id
   }
 
@@ -281,13 +286,44 @@ package struct RunTable: Sendable {
   package mutating func judge(_ failure: TaskFailure, of id: ID, now: BootInstant) -> TaskFailure {
     guard failure.class == .retry, failure.code.isRefusal, let run = runs[id] else { return failure }
     let host = LaneKey(run.claim.spec).host
-    let servesOthers = current.values.contains { other in
-      other != id
-        && runs[other].map { $0.meter.reading.rate > 0 && LaneKey($0.claim.spec).host == host } ?? false
-    }
+    let servesOthers = movesOther(than: id) { LaneKey($0.claim.spec).host == host }
     var failure = failure
     if lines.refused(by: host, servesOthers: servesOthers, now: now) { failure.class = .wait }
     return failure
+  }
+
+  /// Whether bytes of another run move for which `isMeant` returns true.
+  private func movesOther(than id: ID, where isMeant: (Run) -> Bool) -> Bool {
+    current.values.contains { other in
+      other != id && runs[other].map { $0.meter.reading.rate > 0 && isMeant($0) } ?? false
+    }
+  }
+
+  /// What a failure tells of its server; nil if nothing. `newBytes`: what the run has recorded.
+  package mutating func suspect(_ failure: TaskFailure, of id: ID, newBytes: Int64, now: BootInstant) -> ServerFailure?
+  {
+    guard let run = runs[id], let peer = run.peer else { return nil }
+    if newBytes > 0 { outages.served(peer, at: run.meter.lastProgress) }
+    guard failure.class == .retry, failure.code.signOfOutage != nil else { return nil }
+    guard !movesOther(than: id, where: { $0.peer == peer }) else {
+      outages.served(peer, at: now)
+      return nil
+    }
+    let wasServed = (run.claim.checkpoint?.bytesDone ?? 0) > 0
+    return outages.failed(run.claim.spec.id, at: peer, failure, wasServed: wasServed, now: now)
+  }
+
+  /// The run has succeeded: its server serves.
+  package mutating func succeeded(_ id: ID, now: BootInstant) {
+    if let peer = runs[id]?.peer { outages.served(peer, at: now) }
+  }
+
+  /// The servers that have served since the last call.
+  package mutating func takeServed(now: BootInstant) -> Set<String> {
+    for case let run? in current.values.map({ runs[$0] }) where run.meter.reading.rate > 0 {
+      if let peer = run.peer { outages.served(peer, at: now) }
+    }
+    return outages.takeServed()
   }
 
   /// How many tasks of a host are of use at once, for hosts where tasks of `worker` stand in line or are refused.

@@ -95,7 +95,11 @@ package actor Runner {
   /// Returns whether a success is written.
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async -> Bool {
     var outcome = outcome
-    if case .failed(let failure) = outcome { outcome = .failed(table.judge(failure, of: id, now: .now)) }
+    switch outcome {
+    case .failed(let failure): outcome = .failed(await judge(failure, of: id, ledger))
+    case .succeeded: table.succeeded(id, now: .now)
+    case .stopped: break
+    }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
     let decision = planner.settlement(of: end(of: ledger, outcome, stop))
     guard let decision else {
@@ -111,6 +115,17 @@ package actor Runner {
     let written = await settle(ledger, as: decision)
     count(id, written.map { .init($0, stop) } ?? .lost, written?.failure)
     return written?.isSuccess ?? false
+  }
+
+  /// A failure that is the server's is none of the task's.
+  private func judge(_ failure: TaskFailure, of id: RunTable.ID, _ ledger: RunLedger) async -> TaskFailure {
+    var failure = table.judge(failure, of: id, now: .now)
+    guard ledger.mayWrite, let suspicion = table.suspect(failure, of: id, newBytes: ledger.newBytes, now: .now) else {
+      return failure
+    }
+    // Without an answer, what this worker knows counts.
+    if (try? await store.note(suspicion)) ?? suspicion.isOut { failure.class = .wait }
+    return failure
   }
 
   private func end(
@@ -263,6 +278,11 @@ package actor Runner {
   /// How many tasks of a host are of use at once, for hosts where tasks of `lease` stand in line or are refused.
   package func hostLimits(of lease: Lease, now: BootInstant) -> [String: HostLimit] {
     table.hostLimits(of: lease.worker, now: now)
+  }
+
+  /// The servers that have served runs since the last call.
+  package func takeServed(now: BootInstant) -> Set<String> {
+    table.takeServed(now: now)
   }
 
   /// The store gives out no more tasks of these hosts: hands back those that stand in line without need.

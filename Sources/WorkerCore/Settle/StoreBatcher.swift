@@ -6,11 +6,13 @@ import TaskStore
 package struct StoreBatcher: Sendable {
   private static let limit = 500
 
+  private let store: any RunStore
   private let metrics: WorkerMetrics
   private let checkpoints: Batcher<CheckpointWrite, Bool>
   private let settlements: Batcher<Settlement, Bool>
 
   package init(store: any RunStore, loop: EventLoop, metrics: WorkerMetrics = WorkerMetrics(kinds: []), log: Logger) {
+    self.store = store
     self.metrics = metrics
     checkpoints = Batcher("checkpoints", limit: Self.limit, loop: loop, log: log) { try await store.checkpoint($0) }
     settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { batch in
@@ -32,6 +34,9 @@ package struct StoreBatcher: Sendable {
   package func settle(_ settlement: Settlement, under lease: Lease) async throws -> Bool {
     try await submitted { try await settlements.submit(settlement, fence: lease.fence) }
   }
+
+  /// Returns whether the server is out; throws ``StoreError``.
+  package func note(_ failure: ServerFailure) async throws -> Bool { try await store.note(failure) }
 
   private func submitted(_ write: () async throws -> Bool) async throws -> Bool {
     do {

@@ -11,7 +11,8 @@ extension Subcommand {
       discussion: """
         The total, and every kind, queue, host and storage that has a limit, a weight or a running task. LIMIT is how \
         many tasks may run at once: '(declared)' if the kind's handler sets it, '(learned)' if more tasks of the host \
-        would stand in line, and nobody set another; ROOM how many more; WEIGHT a queue's share among queues with \
+        would stand in line, and nobody set another; '(out)' if the host has stopped serving: only one task at a time \
+        asks whether it serves again. ROOM how many more; WEIGHT a queue's share among queues with \
         tasks of equal priority.
         """,
       options: [.json] + OptionSpec.reading,
@@ -117,6 +118,7 @@ extension Table {
 
   private static func limit(_ use: LimitUse) -> String {
     guard let limit = use.limit else { return "none" }
+    if use.isOut { return "\(limit) (out)" }
     let origin = limit == use.declared ? " (declared)" : limit == use.learned ? " (learned)" : ""
     return "\(limit)\(origin)"
   }

@@ -8,8 +8,8 @@ import WorkerOptions
 struct FleetDoctor {
   /// How long an event may wait before it is a warning.
   private static let eventPatience = Duration.seconds(60)
-  /// Of so many hosts it tells what their web hooks do not take.
-  private static let mostHookHosts = 3
+  /// Of so many hosts it tells what is the matter.
+  private static let mostHosts = 3
 
   let store: any FleetReader
   /// Nil if the configured prefix is invalid.
@@ -30,7 +30,9 @@ struct FleetDoctor {
     let fleet = topicPrefix.map { [Self.fleet(recorded, configured: $0)] } ?? []
     return fleet + [Self.workers(live)] + Self.kinds(live, wanted: backlog.kinds)
       + Self.storages(live, wanted: backlog.storages) + Self.pairs(live, wanted: backlog.pairs)
-      + [Self.events(backlog.eventAge, live), Self.hooks(try await hooks, live), Self.limits(limits)] + audit
+      + [
+        Self.events(backlog.eventAge, live), Self.hooks(try await hooks, live), Self.hosts(limits), Self.limits(limits),
+      ] + audit
   }
 
   static func fleet(_ recorded: String?, configured: String) -> Finding {
@@ -111,7 +113,7 @@ struct FleetDoctor {
   static func hooks(_ waiting: [HookBacklog], _ live: [WorkerDocument]) -> Finding {
     let late = waiting.filter { $0.age > eventPatience }.sorted { ($1.age, $0.host) < ($0.age, $1.host) }
     guard !late.isEmpty else { return Finding("web hooks", .ok, "no event waits for long") }
-    var texts = late.prefix(mostHookHosts).map { host in
+    var texts = late.prefix(mostHosts).map { host in
       let count = "\(host.events < FleetGauges.limit ? "" : "at least ")\(host.events)"
       return "\(count) \(host.events == 1 ? "event waits" : "events wait") for web hooks at \(host.host) for "
         + DurationText.brief(host.age) + (host.error.map { ": \($0)" } ?? "")
@@ -129,7 +131,7 @@ struct FleetDoctor {
   }
 
   static func limits(_ limits: [LimitUse]) -> Finding {
-    let held = limits.filter { $0.limit == 0 }
+    let held = limits.filter { $0.limit == 0 && !$0.isOut }
     let names = held.map { $0.name.isEmpty ? $0.scope.rawValue : "\($0.scope.rawValue) \($0.name)" }
     guard held.isEmpty else {
       // What a handler declares is in force again as soon as nothing else is set.
@@ -140,6 +142,17 @@ struct FleetDoctor {
     }
     let full = limits.count(where: \.isReached)
     return Finding("limits", .ok, "\(limits.count { $0.limit != nil }) set, \(full) reached; see 'reelhaul limits'")
+  }
+
+  /// Servers that have served tasks and do so no more.
+  static func hosts(_ limits: [LimitUse]) -> Finding {
+    let out = limits.compactMap { use in use.outage.map { (use.name, $0) } }.sorted { $0.1.since < $1.1.since }
+    guard !out.isEmpty else { return Finding("hosts", .ok, "none has stopped serving") }
+    var texts = out.prefix(mostHosts).map { "\($0) has served no task since \($1.since): \($1.message)" }
+    if out.count > texts.count { texts.append("\(out.count - texts.count) more") }
+    return Finding(
+      "hosts", .warning, texts.joined(separator: "; "),
+      advice: "Their tasks wait without using up attempts, and go on by themselves once one of them is served.")
   }
 
   private func audit() async -> Finding {

@@ -23,6 +23,9 @@ package enum LoopbackPort {
   static func bound(to port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    // So that another server can follow while connections of this one are still ending.
+    var yes: Int32 = 1
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
     var address = address(port: port)
     let result = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in

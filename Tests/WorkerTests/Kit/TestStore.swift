@@ -228,6 +228,16 @@ final class TestStore: TaskStore {
     try await inner.tell(worker, hostLimits: hostLimits)
   }
 
+  func endOutages(of servers: Set<String>) async throws {
+    try reach()
+    try await inner.endOutages(of: servers)
+  }
+
+  func note(_ failure: ServerFailure) async throws -> Bool {
+    try reach()
+    return try await inner.note(failure)
+  }
+
   func limitedHosts() async throws -> Set<String> {
     try reach()
     return try await inner.limitedHosts()

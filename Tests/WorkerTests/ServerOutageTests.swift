@@ -1,0 +1,198 @@
+import ReelhaulSystem
+import TaskCore
+import TaskStore
+import TestKit
+import Testing
+
+@testable import WorkerCore
+
+@Suite struct ServerOutageTests {
+  private let away = TaskFailure(code: .connectFailed, message: "refused", class: .retry)
+  private let busy = TaskFailure(code: .http(503), message: "busy", class: .retry)
+
+  private var table = RunTable(concurrency: 64, watchdog: Watchdog())
+
+  private mutating func begin(
+    _ number: UInt64, _ source: String = "https://a.example/x", bytesDone: Int64 = 0, kind: TaskKind = .download,
+    to destination: String = "storage://default/x"
+  ) -> RunTable.ID {
+    let spec = TaskSpec(id: UniqueID(high: 0, low: number), kind: kind, source: source, destination: destination)
+    let checkpoint = bytesDone == 0 ? nil : Checkpoint(version: 1, bytesDone: bytesDone, payload: [])
+    return table.begin(
+      Claim(spec: spec, epoch: 1, attempt: 1, checkpoint: checkpoint), under: WorkerID(rawValue: 1),
+      meter: ProgressMeter(bytesDone: bytesDone, bytesTotal: nil, now: at(0)))
+  }
+
+  private mutating func serve(_ source: String = "https://a.example/x", at time: Int) {
+    let run = begin(1000, source)
+    table.succeeded(run, now: at(time))
+    table.returned(run)
+  }
+
+  /// Whether the failure of a new run at that second is the server's, as this worker knows; nil if it tells nothing of it.
+  private mutating func fail(
+    _ number: UInt64, _ failure: TaskFailure? = nil, from source: String = "https://a.example/x", bytesDone: Int64 = 0,
+    newBytes: Int64 = 0, at second: Int
+  ) -> Bool? {
+    let run = begin(number, source, bytesDone: bytesDone)
+    defer { table.returned(run) }
+    return table.suspect(failure ?? away, of: run, newBytes: newBytes, now: at(second * 1000))?.isOut
+  }
+
+  @Test("a server that has served and cannot be reached for five seconds is out, until it serves again")
+  mutating func unreachable() {
+    serve(at: 0)
+    #expect(fail(1, at: 10) == false)
+    #expect(fail(1, at: 14) == false)
+    #expect(fail(1, at: 15) == true)
+    #expect(fail(2, at: 16) == true)
+    serve(at: 17_000)
+    #expect(fail(1, at: 18) == false)
+    #expect(table.takeServed(now: at(18_000)) == ["a.example:443"])
+    #expect(table.takeServed(now: at(18_000)) == [])
+  }
+
+  @Test("a server that has never served is not out, however long it fails")
+  mutating func neverServed() {
+    for second in 0..<60 { #expect(fail(1, at: second * 10) == false) }
+    serve("https://a.example:8443/x", at: 601_000)
+    #expect(fail(1, at: 602) == false, "another server of the host")
+    #expect(fail(2, bytesDone: 1, at: 603) == true, "it has served this task before")
+  }
+
+  @Test("what was served more than an hour before is forgotten")
+  mutating func forgets() {
+    serve(at: 0)
+    #expect(fail(1, at: 3700) == false)
+    #expect(fail(1, at: 3710) == false)
+  }
+
+  @Test("failures that are far apart are not of one outage")
+  mutating func gaps() {
+    serve(at: 0)
+    #expect(fail(1, at: 10) == false)
+    #expect(fail(1, at: 700) == false)
+    #expect(fail(1, at: 706) == true)
+  }
+
+  @Test("a server that can be reached is out if many tasks fail, and not if a few files do")
+  mutating func unanswered() {
+    serve(at: 0)
+    for second in 0..<60 { #expect(fail(UInt64(second % 7), busy, at: 10 + second) == false) }
+    #expect(fail(7, busy, at: 70) == true)
+  }
+
+  @Test("a server that serves others is not out")
+  mutating func servesOthers() {
+    serve(at: 0)
+    let other = begin(50)
+    _ = fail(1, at: 10)
+    table.observe(other, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
+    table.observe(other, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_250))
+    #expect(fail(1, at: 17) == nil)
+    #expect(table.takeServed(now: at(17_000)) == ["a.example:443"])
+  }
+
+  @Test(
+    "bytes that a run got before it failed are from before the outage, unless they are newer than its first failure")
+  mutating func newBytes() {
+    let run = begin(1)
+    table.observe(run, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(2000))
+    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(10_000))?.isOut == false)
+    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(15_000))?.isOut == true)
+    table.observe(run, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
+    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(17_000))?.isOut == false)
+  }
+
+  @Test("other failures, other kinds, and copies between two servers tell nothing of a server")
+  mutating func others() {
+    serve(at: 0)
+    for failure in [
+      TaskFailure(code: .http(404), message: "", class: .fail),
+      TaskFailure(code: .http(500), message: "", class: .retry),
+      TaskFailure(code: .http(429), message: "", class: .retry),
+      TaskFailure(code: .diskFull, message: "", class: .wait),
+      TaskFailure(code: .connectFailed, message: "", class: .wait),
+    ] {
+      #expect(fail(1, failure, at: 10) == nil)
+    }
+    for (number, run) in [
+      begin(1, kind: .noop), begin(2, kind: TaskKind(rawValue: "transcode")), begin(3, "storage://a/x", kind: .copy),
+      begin(4, kind: .copy, to: "https://b.example/x"),
+    ].enumerated() {
+      #expect(table.suspect(away, of: run, newBytes: 0, now: at(20_000)) == nil, "\(number)")
+    }
+    let upload = begin(5, "storage://a/x", kind: .upload, to: "s3://Bucket/key")
+    let failure = table.suspect(away, of: upload, newBytes: 0, now: at(20_000))
+    #expect(failure?.server == "bucket.s3" && failure?.host == "bucket.s3")
+  }
+
+  @Test("only where a worker knows no other server of the host, the host may be limited")
+  mutating func wholeHosts() {
+    func whole(_ table: inout RunTable, _ run: RunTable.ID) -> Bool? {
+      table.suspect(away, of: run, newBytes: 0, now: at(10_000))?.isWholeHost
+    }
+    let run = begin(1)
+    serve(at: 0)
+    #expect(whole(&table, run) == true)
+    serve("http://A.example/x", at: 0)
+    #expect(whole(&table, run) == false)
+  }
+
+  @Test("only the servers that served last are remembered")
+  mutating func bounded() {
+    for number in 0..<3000 { serve("https://host\(number).example/x", at: number) }
+    #expect(table.takeServed(now: at(3000)).count <= 1024)
+    #expect(fail(1, from: "https://host2999.example/x", at: 10) == false)
+    #expect(fail(1, from: "https://host2999.example/x", at: 15) == true)
+    #expect(fail(1, from: "https://host0.example/x", at: 10) == false)
+    #expect(fail(1, from: "https://host0.example/x", at: 15) == false)
+  }
+
+  /// Each may fail three times, at 0, 3 and 6 s. The server comes back after their last attempt would have failed.
+  @Test("an outage that is longer than all attempts of all tasks fails none", .timeLimit(.minutes(10)))
+  func endToEnd() async throws {
+    try await RealFleet.run { fleet in
+      let proxy = try CuttingProxy(to: fleet.origin.port)
+      defer { proxy.close() }
+      func spec(_ name: String) -> TaskSpec {
+        fleet.origin.serve("/\(name)", OriginFile(seed: 3, size: 100_000))
+        return TaskSpec(
+          id: .random(), kind: .download, source: "http://127.0.0.1:\(proxy.port)/\(name)",
+          destination: "storage://default/\(name)", retry: RetryPolicy(maxAttempts: 3, intervals: [3]))
+      }
+      let (before, during) = (spec("before"), (0..<4).map { spec("\($0)") })
+      try await fleet.withWorker { _ in
+        try await fleet.send(.submit(before))
+        try await eventually("it has served") { try await fleet.store.task(before.id)?.state == .succeeded }
+        proxy.cut(.before, when: "GET", thenRefuse: true)
+        try await fleet.send(during[0], during[1], during[2], during[3])
+        try await eventually("the host is out") { try await fleet.store.limits().contains(where: \.isOut) }
+        let use = try await fleet.store.limits().first(where: \.isOut)
+        #expect(use?.name == "127.0.0.1" && use?.outage?.code == .connectFailed)
+        try await Task.sleep(for: .seconds(8))
+        #expect(try await fleet.store.counts()[.failed] == nil)
+        var waits = 0
+        for spec in during where try await fleet.store.task(spec.id)?.error?.class == .wait { waits += 1 }
+        #expect(waits > 0)
+        let again = try CuttingProxy(to: fleet.origin.port, on: proxy.port)
+        defer { again.close() }
+        try await eventually("all arrive") {
+          for spec in during where try await fleet.store.task(spec.id)?.state != .succeeded { return false }
+          return true
+        }
+        try await eventually("nothing is limited") {
+          try await fleet.store.limits().allSatisfy { $0.outage == nil && $0.limit == nil }
+        }
+      }
+      for spec in during { #expect(try await fleet.store.task(spec.id)?.attempt ?? 9 <= 3) }
+      #expect(try await fleet.store.audit() == [])
+    }
+  }
+}
+
+extension RealFleet {
+  fileprivate func send(_ specs: TaskSpec...) async throws {
+    for spec in specs { try await send(.submit(spec)) }
+  }
+}
