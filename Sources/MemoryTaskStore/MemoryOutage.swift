@@ -3,54 +3,77 @@ import TaskStore
 
 /// A server that has served tasks and does so no more.
 struct MemoryOutage {
-  var host: String
   var isWholeHost: Bool
+  var isUnreachable: Bool
   var since: Timestamp
   var failedAt: Timestamp
+  /// Since then it serves again.
+  var servedAt: Timestamp?
   var failure: TaskFailure
 
   /// When a task asks again: the longer it has been out, the less often.
   var probeAt: Timestamp {
     let seconds = (failedAt.microseconds - since.microseconds) / 1_000_000
-    return failedAt.advanced(bySeconds: Int(min(max(5, seconds), 60)))
+    return failedAt.advanced(bySeconds: Int(min(max(5, seconds), 30)))
   }
 
-  /// Whether attempts do not count.
-  func holds(now: Timestamp) -> Bool {
-    let hours = failure.code.signOfOutage == .unreachable ? 24 : 1
-    return since.advanced(bySeconds: hours * 3600) >= now
+  /// Whether it serves none, and attempts do not count.
+  func isOn(now: Timestamp) -> Bool {
+    servedAt == nil && since.advanced(bySeconds: (isUnreachable ? 24 : 1) * 3600) >= now
   }
 }
 
 extension MemoryState {
   mutating func note(_ failure: ServerFailure) -> Bool {
-    guard var outage = outages[failure.server] else {
-      guard failure.isOut else { return false }
-      outages[failure.server] = MemoryOutage(
-        host: failure.host, isWholeHost: failure.isWholeHost, since: now.advanced(by: .zero - failure.failing),
-        failedAt: now, failure: failure.failure)
-      return true
+    let outage = outages[failure.server]
+    if var outage, outage.servedAt == nil {
+      let isOn = outage.isOn(now: now)
+      if outage.failedAt.advanced(bySeconds: 1) < now {
+        outage.failedAt = now
+        outage.isWholeHost = outage.isWholeHost && failure.isWholeHost
+        outage.isUnreachable = failure.isUnreachable
+        outage.failure = failure.failure
+        outages[failure.server] = outage
+      }
+      return isOn
     }
-    if outage.failedAt.advanced(bySeconds: 1) < now {
-      outage.failedAt = now
-      outage.isWholeHost = outage.isWholeHost && failure.isWholeHost
-      outage.failure = failure.failure
-      outages[failure.server] = outage
-    }
-    return outage.holds(now: now)
+    let began = now.advanced(by: .zero - failure.failing)
+    guard failure.isOut, outage?.servedAt.map({ $0 < began }) ?? true else { return false }
+    outages[failure.server] = MemoryOutage(
+      isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: began, failedAt: now,
+      failure: failure.failure)
+    return true
   }
 
-  /// The limits of the hosts that are out: one task at a time asks, when it is time.
+  mutating func endOutages(of servers: Set<TaskServer>) {
+    let hosts = Set(servers.map(\.host))
+    for server in outages.keys {
+      if servers.contains(server) {
+        outages[server]?.servedAt = now
+      } else if hosts.contains(server.host) {
+        outages[server]?.isWholeHost = false
+      }
+    }
+  }
+
+  /// Whoever has set a limit knows better, until a worker finds the outage anew.
+  mutating func forgetOutages(of host: String) {
+    for server in outages.keys where server.host == host { outages[server]?.servedAt = now }
+    outageLimits[host] = nil
+  }
+
+  /// The limits of the hosts that are out: one task at a time asks, when it is time. None where none has asked for minutes.
   mutating func putOutagesInForce() {
     outages = outages.filter { $0.value.failedAt.advanced(bySeconds: 3600) >= now }
-    outageLimits = Dictionary(grouping: outages.values, by: \.host)
-      .filter { $0.value.allSatisfy { $0.isWholeHost && $0.holds(now: now) } }
-      .mapValues { $0.contains { $0.probeAt <= now } ? 1 : 0 }
+    let asked = outages.filter { $0.value.isOn(now: now) && $0.value.probeAt.advanced(bySeconds: 180) > now }
+    outageLimits = Dictionary(grouping: asked, by: \.key.host)
+      .filter { $0.value.allSatisfy(\.value.isWholeHost) }
+      .mapValues { $0.contains { $0.value.probeAt <= now } ? 1 : 0 }
   }
 
   /// The oldest outage of a server of the host.
   func outage(of host: String) -> HostOutage? {
-    outages.values.filter { $0.host == host }.min { $0.since < $1.since }.map {
+    outages.filter { $0.key.host == host && $0.value.isOn(now: now) }.values.min { $0.since < $1.since }.map {
       HostOutage(since: $0.since, probeAt: $0.probeAt, code: $0.failure.code, message: $0.failure.message)
     }
   }

@@ -64,7 +64,7 @@ extension MemoryState {
     }
     let weighted = queues.filter { $0.value.weight != 1 }.keys.map { Bucket(scope: .queue, name: $0) }
     let declared = declaredLimits.keys.map { Bucket(scope: .kind, name: $0) }
-    let out = outages.values.map { Bucket(scope: .host, name: $0.host) }
+    let out = outages.filter { $0.value.isOn(now: now) }.map { Bucket(scope: .host, name: $0.key.host) }
     let named = Set(running.keys).union(limits.keys).union(weighted).union(declared).union(out).filter {
       !$0.name.isEmpty
     }
@@ -75,6 +75,7 @@ extension MemoryState {
         declared: bucket.scope == .kind ? declaredLimits[bucket.name] : nil,
         learned: bucket.scope == .host ? learnedLimits[bucket.name] : nil,
         outage: bucket.scope == .host ? outage(of: bucket.name) : nil,
+        outageLimit: bucket.scope == .host ? outageLimits[bucket.name] : nil,
         formerNames: bucket.scope == .kind
           ? presentNames.filter { $0.value == bucket.name }.keys.sorted() : [])
     }.inOrder()

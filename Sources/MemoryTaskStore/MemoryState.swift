@@ -52,8 +52,8 @@ struct MemoryState {
   var limits: [Bucket: Int] = [:]
   /// The limits that workers have learned, by host.
   var learnedLimits: [String: Int] = [:]
-  /// Servers that have served tasks and do so no more, by name.
-  var outages: [String: MemoryOutage] = [:]
+  /// Servers that have served tasks and do so no more.
+  var outages: [TaskServer: MemoryOutage] = [:]
   /// The limits that follow from them, by host.
   var outageLimits: [String: Int] = [:]
   /// The limits that handlers declare, by kind.

@@ -59,14 +59,12 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.hostLimits = hostLimits }
   }
 
-  package func endOutages(of servers: Set<String>) async throws {
-    transaction { state in
-      for server in servers { state.outages[server] = nil }
-    }
+  package func endOutages(of servers: Set<TaskServer>) async throws {
+    transaction { $0.endOutages(of: servers) }
   }
 
-  package func note(_ failure: ServerFailure) async throws -> Bool {
-    transaction { $0.note(failure) }
+  package func note(_ failures: [ServerFailure]) async throws -> [Bool] {
+    transaction { state in failures.map { state.note($0) } }
   }
 
   package func limitedHosts() async throws -> Set<String> {
@@ -170,7 +168,10 @@ package final class MemoryStore: TaskStore {
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
-    transaction { $0.limits[$0.bucket(scope, name)] = limit }
+    transaction { state in
+      state.limits[state.bucket(scope, name)] = limit
+      if scope == .host { state.forgetOutages(of: name) }
+    }
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {

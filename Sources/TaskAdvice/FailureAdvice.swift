@@ -58,7 +58,7 @@ package enum FailureAdvice {
         """
     case .isDirectory: return "Submit a new task with --recursive."
     case .sourceInvalid: return "Submit a new task with another URL."
-    case .http(404), .http(410):
+    case .http(404), .http(410), .init(rawValue: "s3_no_such_key"), .init(rawValue: "s3_no_such_version"):
       return "Submit a new task if the URL was wrong; or, once what it names is there, \(retry)."
     case .http(401), .http(403):
       return "Submit a new task if it needs another --credential; or, once the server allows the request, \(retry)."

@@ -56,32 +56,6 @@ package struct HostLimit: Hashable, Sendable {
   }
 }
 
-/// A failure of a task that its server may be the cause of.
-package struct ServerFailure: Hashable, Sendable {
-  /// `host:port`, or `BUCKET.s3`.
-  package var server: String
-  /// As limits know it.
-  package var host: String
-  /// Whether the worker knows no other server of the host, so that a limit of the host keeps no task from one that serves.
-  package var isWholeHost: Bool
-  package var failure: TaskFailure
-  /// Whether this worker knows that the server has served tasks and that it serves none now.
-  package var isOut: Bool
-  /// For how long it has served none.
-  package var failing: Duration
-
-  package init(
-    server: String, host: String, isWholeHost: Bool, failure: TaskFailure, isOut: Bool, failing: Duration
-  ) {
-    self.server = server
-    self.host = host
-    self.isWholeHost = isWholeHost
-    self.failure = failure
-    self.isOut = isOut
-    self.failing = failing
-  }
-}
-
 /// A server of a host has served tasks, and does so no more.
 package struct HostOutage: Hashable, Sendable {
   package var since: Timestamp
@@ -118,14 +92,17 @@ package struct LimitUse: Sendable, Hashable {
   /// How many tasks of a host the workers can make use of at once, where more stood in line. It is valid unless an operator
   /// has set another limit.
   package var learned: Int?
-  /// Why few tasks of a host, or none, may run now; nil if it serves.
+  /// Why tasks of a host fail now, or some of them; nil if it serves.
   package var outage: HostOutage?
+  /// How many may run because of that: one, if it is time that one asks, or none; nil if the host has another server.
+  package var outageLimit: Int?
   /// Former names of a kind, which count here, in order.
   package var formerNames: [String]
 
   package init(
     scope: LimitScope, name: String, running: Int = 0, limit: Int? = nil, weight: Double? = nil,
-    declared: Int? = nil, learned: Int? = nil, outage: HostOutage? = nil, formerNames: [String] = []
+    declared: Int? = nil, learned: Int? = nil, outage: HostOutage? = nil, outageLimit: Int? = nil,
+    formerNames: [String] = []
   ) {
     self.scope = scope
     self.name = name
@@ -135,6 +112,7 @@ package struct LimitUse: Sendable, Hashable {
     self.declared = declared
     self.learned = learned
     self.outage = outage
+    self.outageLimit = outageLimit
     self.formerNames = formerNames
   }
 
@@ -147,7 +125,7 @@ package struct LimitUse: Sendable, Hashable {
   }
 
   /// No task of the host runs but one that asks whether it serves again.
-  package var isOut: Bool { outage != nil && limit.map { $0 <= 1 } ?? false }
+  package var isOut: Bool { outage != nil && outageLimit != nil }
 
   /// Nothing more can start.
   package var isReached: Bool { room == 0 }

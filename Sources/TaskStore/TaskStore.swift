@@ -35,7 +35,7 @@ package protocol LeaseStore: Sendable {
   /// worker that tells them must not wait for claims, because it has a lease to renew.
   func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
   /// These servers serve, whatever ``RunStore/note(_:)`` has told of them.
-  func endOutages(of servers: Set<String>) async throws
+  func endOutages(of servers: Set<TaskServer>) async throws
   /// The hosts whose limit follows from what workers told.
   func limitedHosts() async throws -> Set<String>
   /// Notes that the worker is ending: it takes no share of commands and tasks any more.
@@ -60,9 +60,9 @@ package protocol RunStore: Sendable {
   func demand(on worker: WorkerID) async throws -> Demand?
   /// Records checkpoints. Returns one answer per write: whether the epoch still owns the task.
   func checkpoint(_ writes: [CheckpointWrite]) async throws -> [Bool]
-  /// Notes a failure that a server may be the cause of. Returns whether the server is out, as this worker or another has
-  /// found: then the failure is not the task's. The limits that follow hold from the next sweep on.
-  func note(_ failure: ServerFailure) async throws -> Bool
+  /// Notes failures that servers may be the cause of. Returns for each whether its server is out, as this worker or another
+  /// has found: then the failure is not the task's. The limits that follow hold from the next sweep on.
+  func note(_ failures: [ServerFailure]) async throws -> [Bool]
   /// Ends runs with success, failure or release. Returns one answer per settlement: whether the epoch still owned the
   /// task.
   func settle(_ settlements: [Settlement]) async throws -> [Bool]

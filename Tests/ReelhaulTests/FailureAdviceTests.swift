@@ -25,7 +25,7 @@ import Testing
       (.addressRefused, "REELHAUL_ALLOW_NETWORKS; then 'reelhaul retry"),
       (.credentialRefused, "REELHAUL_CREDENTIALS"), (.credentialRefused, "its host or its s3 form"),
       (.credentialNeeded, "with --credential"),
-      (.http(404), "URL was wrong"),
+      (.http(404), "URL was wrong"), (.init(rawValue: "s3_no_such_key"), "URL was wrong"),
       (.certificateUntrusted, "REELHAUL_CA_FILE"), (.isDirectory, "with --recursive"),
       (.certificateExpired, "the worker's clock is right"),
       (.parametersInvalid, "Submit a new task with right --parameters"),

@@ -139,7 +139,8 @@ private struct Unauditable: FleetReader {
     let outage = HostOutage(
       since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9), code: .connectFailed, message: "refused")
     let limits = [
-      LimitUse(scope: .total, name: ""), LimitUse(scope: .host, name: "a.example", limit: 0, outage: outage),
+      LimitUse(scope: .total, name: ""),
+      LimitUse(scope: .host, name: "a.example", limit: 0, outage: outage, outageLimit: 0),
     ]
     #expect(FleetDoctor.hosts(limits).status == .warning)
     #expect(
@@ -223,6 +224,13 @@ private struct Unauditable: FleetReader {
       reason(Self.task(), [Self.worker()], [LimitUse(scope: .total, name: "", running: 2, limit: 2)])
         == "for a free place: 2 run, and the limit of total is 2")
     #expect(reason(Self.task(), [Self.worker()], [LimitUse(scope: .queue, name: "other", limit: 0)]) == nil)
+    var out = LimitUse(scope: .host, name: "example.org", limit: 1, outageLimit: 1)
+    out.outage = HostOutage(
+      since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9), code: .connectFailed, message: "refused")
+    #expect(
+      reason(Self.task(), [Self.worker()], [out])?.hasPrefix("for example.org: it has served no task since") == true)
+    (out.limit, out.outageLimit) = (8, nil)
+    #expect(reason(Self.task(), [Self.worker()], [out]) == nil, "it has another server")
     #expect(reason(Self.task("storage://nas/a", .running)) == nil)
   }
 }

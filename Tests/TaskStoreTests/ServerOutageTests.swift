@@ -1,3 +1,4 @@
+import ReelhaulPostgres
 import TaskCore
 import TaskStore
 import TestKit
@@ -8,12 +9,19 @@ import Testing
   private static let away = TaskFailure(code: .connectFailed, message: "refused", class: .retry)
   private static let late = TaskFailure(code: .timedOut, message: "late", class: .retry)
 
-  private static func failure(
-    at server: String = "a.example:443", of host: String = "a.example", _ failure: TaskFailure = away,
-    isWhole: Bool = true, isOut: Bool, failing: Duration = .seconds(6)
-  ) -> ServerFailure {
-    ServerFailure(
-      server: server, host: host, isWholeHost: isWhole, failure: failure, isOut: isOut, failing: failing)
+  private static func server(_ host: String = "a.example", port: Int = 443) -> TaskServer {
+    TaskServer(host: host, name: "\(host):\(port)")
+  }
+
+  private static func note(
+    _ store: any TaskStore, at server: TaskServer = server(), _ failure: TaskFailure = away, isWhole: Bool = true,
+    isOut: Bool, failing: Duration = .seconds(6)
+  ) async throws -> Bool {
+    try await store.note([
+      ServerFailure(
+        server: server, isWholeHost: isWhole, failure: failure, isOut: isOut,
+        isUnreachable: failure.code.signOfOutage == .unreachable, failing: failing)
+    ])[0]
   }
 
   private static func use(_ store: any TaskStore, _ host: String = "a.example") async throws -> LimitUse? {
@@ -26,11 +34,11 @@ import Testing
     try await withStore(kind) { fixture in
       let store = fixture.store
       for _ in 0..<5 { try await fixture.submit(.noop(host: "a.example")) }
-      #expect(try await store.note(Self.failure(isOut: false)) == false, "nobody knows of an outage")
+      #expect(try await Self.note(store, isOut: false) == false, "nobody knows of an outage")
       #expect(try await Self.use(store)?.outage == nil)
-      #expect(try await store.note(Self.failure(isOut: true)))
-      #expect(try await store.note(Self.failure(isOut: false)), "another worker need not know it")
-      #expect(try await store.note(Self.failure(at: "b.example:443", of: "b.example", isOut: false)) == false)
+      #expect(try await Self.note(store, isOut: true))
+      #expect(try await Self.note(store, isOut: false), "another worker need not know it")
+      #expect(try await Self.note(store, at: Self.server("b.example"), isOut: false) == false)
 
       let use = try #require(try await Self.use(store))
       #expect(use.limit == 0 && use.isOut)
@@ -43,7 +51,7 @@ import Testing
       let worker = try await fixture.worker()
       #expect(try await store.claim(worker, limit: 5) == [])
 
-      try await store.endOutages(of: ["b.example:443", "a.example:443"])
+      try await store.endOutages(of: [Self.server("b.example"), Self.server()])
       #expect(try await Self.use(store) == nil)
       #expect(try await store.claim(worker, limit: 5).count == 5)
     }
@@ -56,7 +64,7 @@ import Testing
       for _ in 0..<5 { try await fixture.submit(.noop(host: "a.example")) }
       try await store.setLimit(.host, name: "a.example", to: 4)
       // It has never been out for so short a time, but then the next one asks at once.
-      #expect(try await store.note(Self.failure(isOut: true, failing: .zero)))
+      #expect(try await Self.note(store, isOut: true, failing: .zero))
       #expect(try await Self.use(store)?.limit == 0)
       let worker = try await fixture.worker()
       try await eventually("one asks") {
@@ -65,9 +73,9 @@ import Testing
       }
       #expect(try await Self.use(store)?.limit == 1)
       #expect(try await store.claim(worker, limit: 5) == [])
-      #expect(try await store.note(Self.failure(isOut: false)))
+      #expect(try await Self.note(store, isOut: false))
       #expect(try await Self.use(store)?.limit == 0, "the next one asks later")
-      try await store.endOutages(of: ["a.example:443"])
+      try await store.endOutages(of: [Self.server()])
       #expect(try await Self.use(store)?.limit == 4)
     }
   }
@@ -76,9 +84,9 @@ import Testing
   func longest(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let store = fixture.store
-      func isOut(_ server: String, _ failure: TaskFailure, for time: Duration) async throws -> Bool {
-        _ = try await store.note(Self.failure(at: server, of: server, failure, isOut: true, failing: time))
-        return try await store.note(Self.failure(at: server, of: server, failure, isOut: true))
+      func isOut(_ host: String, _ failure: TaskFailure, for time: Duration) async throws -> Bool {
+        _ = try await Self.note(store, at: Self.server(host), failure, isOut: true, failing: time)
+        return try await Self.note(store, at: Self.server(host), failure, isOut: true)
       }
       for host in ["day.example", "long.example", "hour.example"] { try await fixture.submit(.noop(host: host)) }
       #expect(try await isOut("day.example", Self.away, for: .seconds(86_000)))
@@ -86,21 +94,90 @@ import Testing
       #expect(try await !isOut("hour.example", Self.late, for: .seconds(3700)))
       #expect(try await Self.use(store, "day.example")?.limit == 0)
       for host in ["long.example", "hour.example"] {
-        let use = try #require(try await Self.use(store, host))
-        #expect(use.limit == nil && !use.isOut && use.outage != nil)
+        #expect(try await Self.use(store, host) == nil)
       }
     }
   }
 
-  @Test("a host with another server is not limited", arguments: StoreKind.allCases)
+  @Test("a host with another server that serves is not limited", arguments: StoreKind.allCases)
   func others(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let store = fixture.store
-      try await fixture.submit(.noop(host: "a.example"))
-      #expect(try await store.note(Self.failure(isWhole: false, isOut: true)))
+      for host in ["a.example", "b.example"] { try await fixture.submit(.noop(host: host)) }
+      #expect(try await Self.note(store, isWhole: false, isOut: true))
       #expect(try await Self.use(store)?.limit == nil)
-      #expect(try await store.note(Self.failure(isOut: false)))
+      #expect(try await Self.note(store, isOut: false))
       #expect(try await Self.use(store)?.isOut == false)
+
+      #expect(try await Self.note(store, at: Self.server("b.example"), isOut: true))
+      #expect(try await Self.use(store, "b.example")?.isOut == true)
+      try await store.endOutages(of: [Self.server("b.example", port: 8443)])
+      let use = try #require(try await Self.use(store, "b.example"))
+      #expect(use.outage != nil && !use.isOut && use.limit == nil)
+    }
+  }
+
+  @Test("it is not the server that is out if another worker has seen it serve meanwhile", arguments: StoreKind.allCases)
+  func servesOthers(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      try await fixture.submit(.noop(host: "a.example"))
+      #expect(try await Self.note(store, isOut: true))
+      try await store.endOutages(of: [Self.server()])
+      #expect(try await !Self.note(store, isOut: true))
+      #expect(try await Self.use(store) == nil)
+      try await eventually("it fails anew") { try await Self.note(store, isOut: true, failing: .milliseconds(1)) }
+      #expect(try await Self.use(store)?.isOut == true)
+    }
+  }
+
+  @Test("who sets a limit of a host ends its outage, until it is found anew", arguments: StoreKind.allCases)
+  func overruled(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      try await fixture.submit(.noop(host: "a.example"))
+      #expect(try await Self.note(store, isOut: true))
+      #expect(try await Self.use(store)?.limit == 0)
+      try await store.setLimit(.host, name: "a.example", to: 7)
+      #expect(try await store.limits().first { $0.isOf(.host, "a.example") }?.limit == 7)
+      #expect(try await Self.use(store)?.outage == nil)
+      #expect(try await !Self.note(store, isOut: true))
+      #expect(try await Self.use(store)?.limit == 7)
+    }
+  }
+
+  @Test("failures of one call have their own answers, and calls of many workers do not wait for each other in a circle")
+  func batches() async throws {
+    try await withPostgresStore { store, _ in
+      let servers = (0..<20).map { Self.server("h\($0).example") }
+      func failures(_ servers: [TaskServer]) -> [ServerFailure] {
+        servers.map {
+          ServerFailure(
+            server: $0, isWholeHost: true, failure: Self.away, isOut: $0.host.hasSuffix("2.example"),
+            isUnreachable: true, failing: .seconds(6))
+        }
+      }
+      let answers = try await store.note(failures(servers))
+      #expect(answers == servers.map { $0.host.hasSuffix("2.example") })
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<40 {
+          group.addTask { _ = try await store.note(failures(round % 2 == 0 ? servers : servers.reversed())) }
+          group.addTask { try await store.endOutages(of: Set(servers.shuffled().prefix(7))) }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
+  @Test("where nobody asks for minutes, nothing is limited") func nobodyAsks() async throws {
+    try await withPostgresStore { store, pool in
+      _ = try await store.apply([.submit(.noop(host: "a.example"))])
+      #expect(try await Self.note(store, isOut: true))
+      #expect(try await Self.use(store)?.isOut == true)
+      _ = try await pool.query(
+        "update server_outage set since = since - interval '4 min', failed_at = failed_at - interval '4 min'")
+      #expect(try await Self.use(store)?.limit == nil)
+      #expect(try await Self.note(store, isOut: false), "and it is still out")
     }
   }
 }

@@ -3,6 +3,7 @@ import TaskCore
 import TaskStore
 import TestKit
 import Testing
+import TransferEngine
 
 @testable import WorkerCore
 
@@ -25,18 +26,18 @@ import Testing
 
   private mutating func serve(_ source: String = "https://a.example/x", at time: Int) {
     let run = begin(1000, source)
-    table.succeeded(run, now: at(time))
+    table.succeeded(run, at: "a.example:443", now: at(time))
     table.returned(run)
   }
 
   /// Whether the failure of a new run at that second is the server's, as this worker knows; nil if it tells nothing of it.
   private mutating func fail(
     _ number: UInt64, _ failure: TaskFailure? = nil, from source: String = "https://a.example/x", bytesDone: Int64 = 0,
-    newBytes: Int64 = 0, at second: Int
+    newBytes: Int64 = 0, server: String? = nil, at second: Int
   ) -> Bool? {
     let run = begin(number, source, bytesDone: bytesDone)
     defer { table.returned(run) }
-    return table.suspect(failure ?? away, of: run, newBytes: newBytes, now: at(second * 1000))?.isOut
+    return table.suspect(failure ?? away, of: run, at: server, newBytes: newBytes, now: at(second * 1000))?.isOut
   }
 
   @Test("a server that has served and cannot be reached for five seconds is out, until it serves again")
@@ -48,8 +49,10 @@ import Testing
     #expect(fail(2, at: 16) == true)
     serve(at: 17_000)
     #expect(fail(1, at: 18) == false)
-    #expect(table.takeServed(now: at(18_000)) == ["a.example:443"])
-    #expect(table.takeServed(now: at(18_000)) == [])
+    let told = table.served(now: at(18_000))
+    #expect(told == [TaskServer(host: "a.example", name: "a.example:443")])
+    table.told(told)
+    #expect(table.served(now: at(18_000)) == [])
   }
 
   @Test("a server that has never served is not out, however long it fails")
@@ -87,10 +90,11 @@ import Testing
     serve(at: 0)
     let other = begin(50)
     _ = fail(1, at: 10)
-    table.observe(other, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
-    table.observe(other, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_250))
+    let place = HostLine.Place(server: "a.example:443")
+    table.observe(other, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(16_000))
     #expect(fail(1, at: 17) == nil)
-    #expect(table.takeServed(now: at(17_000)) == ["a.example:443"])
+    #expect(table.served(now: at(17_000)).map(\.name) == ["a.example:443"])
+    #expect(fail(2, at: 18) == false, "it has stood still for two seconds")
   }
 
   @Test(
@@ -98,10 +102,10 @@ import Testing
   mutating func newBytes() {
     let run = begin(1)
     table.observe(run, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(2000))
-    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(10_000))?.isOut == false)
-    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(15_000))?.isOut == true)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(10_000))?.isOut == false)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(15_000))?.isOut == true)
     table.observe(run, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
-    #expect(table.suspect(away, of: run, newBytes: 1 << 20, now: at(17_000))?.isOut == false)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(17_000))?.isOut == false)
   }
 
   @Test("other failures, other kinds, and copies between two servers tell nothing of a server")
@@ -118,19 +122,44 @@ import Testing
     }
     for (number, run) in [
       begin(1, kind: .noop), begin(2, kind: TaskKind(rawValue: "transcode")), begin(3, "storage://a/x", kind: .copy),
-      begin(4, kind: .copy, to: "https://b.example/x"),
+      begin(4, kind: .copy, to: "https://b.example/x"), begin(6, "s3://a/x", kind: .copy, to: "s3://b/x"),
     ].enumerated() {
-      #expect(table.suspect(away, of: run, newBytes: 0, now: at(20_000)) == nil, "\(number)")
+      #expect(table.suspect(away, of: run, at: nil, newBytes: 0, now: at(20_000)) == nil, "\(number)")
     }
     let upload = begin(5, "storage://a/x", kind: .upload, to: "s3://Bucket/key")
-    let failure = table.suspect(away, of: upload, newBytes: 0, now: at(20_000))
-    #expect(failure?.server == "bucket.s3" && failure?.host == "bucket.s3")
+    let failure = table.suspect(away, of: upload, at: nil, newBytes: 0, now: at(20_000))
+    #expect(failure?.server == TaskServer(host: "bucket.s3", name: "bucket.s3"))
+  }
+
+  @Test("what a redirect led to tells nothing of the server, and neither does what asked no server")
+  mutating func elsewhere() {
+    serve(at: 0)
+    #expect(fail(1, server: "cdn.example:443", at: 10) == nil)
+    #expect(fail(1, server: "cdn.example:443", at: 20) == nil)
+    #expect(fail(1, server: "A.example:443", at: 30) == false)
+    let skipped = begin(2)
+    table.observe(skipped, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(34_000))
+    #expect(fail(1, at: 35) == true)
+    table.succeeded(skipped, at: nil, now: at(36_000))
+    #expect(fail(1, at: 36) == true)
+  }
+
+  @Test("a server that answers is there, even if it refuses")
+  mutating func answers() {
+    let missing = TaskFailure(code: .http(404), message: "gone", class: .fail)
+    #expect(fail(1, missing, server: "a.example:443", at: 0) == nil)
+    #expect(fail(2, at: 10) == false)
+    #expect(fail(2, at: 20) == true)
+    #expect(fail(1, missing, server: "cdn.example:443", at: 21) == nil)
+    #expect(fail(2, at: 22) == true)
+    #expect(fail(1, missing, server: "a.example:443", at: 23) == nil)
+    #expect(fail(2, at: 24) == false)
   }
 
   @Test("only where a worker knows no other server of the host, the host may be limited")
   mutating func wholeHosts() {
     func whole(_ table: inout RunTable, _ run: RunTable.ID) -> Bool? {
-      table.suspect(away, of: run, newBytes: 0, now: at(10_000))?.isWholeHost
+      table.suspect(away, of: run, at: nil, newBytes: 0, now: at(10_000))?.isWholeHost
     }
     let run = begin(1)
     serve(at: 0)
@@ -141,10 +170,9 @@ import Testing
 
   @Test("only the servers that served last are remembered")
   mutating func bounded() {
-    for number in 0..<3000 { serve("https://host\(number).example/x", at: number) }
-    #expect(table.takeServed(now: at(3000)).count <= 1024)
-    #expect(fail(1, from: "https://host2999.example/x", at: 10) == false)
-    #expect(fail(1, from: "https://host2999.example/x", at: 15) == true)
+    for number in 0..<20_000 { serve("https://host\(number).example/x", at: number / 10) }
+    #expect(fail(1, from: "https://host19999.example/x", at: 10) == false)
+    #expect(fail(1, from: "https://host19999.example/x", at: 15) == true)
     #expect(fail(1, from: "https://host0.example/x", at: 10) == false)
     #expect(fail(1, from: "https://host0.example/x", at: 15) == false)
   }

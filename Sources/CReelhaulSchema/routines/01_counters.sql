@@ -53,17 +53,22 @@ create function pass_gate() returns void language sql as $$
 $$;
 
 -- How much may run at once; null: no limit but the declared or learned one. What runs already is never stopped. The former
--- name of a kind means the kind. Needs the gate: a claim has read the old value.
+-- name of a kind means the kind. A host is not out any more, until a worker finds it anew. Needs the gate: a claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
   counted text;
 begin
+  if bucket_scope = 'host' then
+    -- Whoever sets it knows better. Before the gate, as everywhere.
+    perform from server_outage where host = bucket_name order by server for update;
+    update server_outage set served_at = now() where host = bucket_name;
+  end if;
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);
   select c.name into counted
     from bucket b join bucket c on c.id = coalesce(b.counts_as, b.id)
    where b.scope = bucket_scope and b.name = bucket_name;
-  update bucket set operator_limit = new_limit where scope = bucket_scope and name = counted;
+  update bucket set operator_limit = new_limit, outage_limit = null where scope = bucket_scope and name = counted;
   perform put_limits_in_force(array[bucket_scope], array[counted]);
 end $$;
 
@@ -156,9 +161,15 @@ create function learned_limits() returns table (host_id int, most int) language 
      and not exists (select from live l where l.id = any(r.workers) and l.id <> all(t.tellers))
 $$;
 
--- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits. They are found before
--- that, by one worker at a time, because that reads what runs: no claim waits for it.
+-- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits.
 create function put_learned_limits_in_force() returns void language plpgsql as $$
+begin
+  perform put_host_limits_in_force();
+  perform put_outages_in_force();
+end $$;
+
+-- The limits are found before the gate, by one worker at a time, because that reads what runs: no claim waits for it.
+create function put_host_limits_in_force() returns void language plpgsql as $$
 declare
   changed int[];
   names   text[];
@@ -187,59 +198,83 @@ begin
   perform put_limits_in_force(array_fill('host'::text, array[cardinality(names)]), names);
 end $$;
 
--- A task has failed at a server, as it would if the server were out. Returns whether it is, and the attempt does not count.
--- `is_out`: the worker knows that the server has served tasks, and that it has served none since `failing` ago. It need not
--- know of an outage that others have found.
-create function note_failure_at(its_server text, its_host text, whole boolean, is_out boolean, failing interval,
-                                code text, message text) returns boolean language plpgsql as $$
+-- Tasks have failed at these servers, as they would if the servers were out. Returns for each whether its server is, so that
+-- the attempt does not count. `outs`: the worker knows that the server has served tasks, and it has seen none served since
+-- `failings` (microseconds) ago. It need not know of an outage that others have found. If another worker has seen it serve since
+-- then, it is not the server that is out.
+create function note_failures(
+  servers text[], hosts text[], wholes boolean[], outs boolean[], unreachables boolean[], failings bigint[], codes text[],
+  messages text[]
+) returns boolean[] language plpgsql as $$
 declare
-  outage server_outage;
+  answers boolean[] := array_fill(false, array[cardinality(servers)]);
+  f       record;
+  began   timestamptz;
+  outage  server_outage;
 begin
-  select * into outage from server_outage where server = its_server;
-  if not found then
-    if is_out then
-      insert into server_outage (server, host, is_whole_host, since, failed_at, probe_at, error_code, error_message)
-      values (its_server, its_host, whole, now() - failing, now(), next_probe(now() - failing), code, message)
-          on conflict (server) do nothing;
+  for f in
+    select * from unnest(servers, hosts, wholes, outs, unreachables, failings, codes, messages)
+             with ordinality u(server, host, whole, is_out, unreachable, failing, code, message, n)
+     order by server, n  -- so that no two calls wait for each other
+  loop
+    began := now() - make_interval(secs => f.failing / 1e6);
+    select * into outage from server_outage where server = f.server;
+    if found and outage.served_at is null then
+      update server_outage
+         set failed_at = now(), is_whole_host = is_whole_host and f.whole, is_unreachable = f.unreachable,
+             error_code = f.code, error_message = f.message
+       where server = f.server and failed_at < now() - interval '1 s';  -- of many that fail together, one is enough
+      answers[f.n] := is_on(outage);
+    elsif f.is_out and coalesce(outage.served_at < began, true) then
+      insert into server_outage
+      values (f.server, f.host, f.whole, f.unreachable, began, now(), null, f.code, f.message)
+          on conflict (server) do update
+         set is_whole_host = excluded.is_whole_host, is_unreachable = excluded.is_unreachable, since = excluded.since,
+             failed_at = excluded.failed_at, served_at = null, error_code = excluded.error_code,
+             error_message = excluded.error_message
+       where server_outage.served_at < excluded.since;
+      answers[f.n] := true;
     end if;
-    return is_out;
-  end if;
-  if outage.failed_at < now() - interval '1 s' then  -- of many that fail together, one is enough
-    update server_outage
-       set failed_at = now(), probe_at = next_probe(since), is_whole_host = is_whole_host and whole, error_code = code,
-           error_message = message
-     where server = its_server;
-  end if;
-  return outage.since >= now() - longest_outage(code);
+  end loop;
+  return answers;
 end $$;
 
--- After so long attempts count again, because what has moved for good must not wait for ever: a day for a server that cannot
--- be reached, an hour for one that may be at odds with some files.
-create function longest_outage(code text) returns interval language sql immutable as $$
-  select case when code in ('resolve_failed', 'connect_failed') then interval '1 day' else interval '1 hour' end
+-- After a day attempts count again, because what has moved for good must not wait for ever; after an hour if the server can be
+-- reached: it may be at odds with some files.
+create function is_on(o server_outage) returns boolean language sql stable as $$
+  select o.served_at is null and o.since >= now() - case when o.is_unreachable then interval '1 day' else interval '1 hour' end
 $$;
 
--- The longer a server has been out, the less often it is asked: once in 5 to 60 seconds.
-create function next_probe(since timestamptz) returns timestamptz language sql stable as $$
-  select now() + greatest(interval '5 s', least(interval '60 s', now() - since))
+-- When a task asks again: the longer a server has been out, the less often.
+create function probe_at(o server_outage) returns timestamptz language sql immutable as $$
+  select o.failed_at + greatest(interval '5 s', least(interval '30 s', o.failed_at - o.since))
 $$;
 
--- These servers serve.
-create function end_outages(servers text[]) returns void language sql as $$
-  delete from server_outage o
-   using (select server from server_outage where server = any(servers) order by server for update) served
-   where o.server = served.server
-$$;
+-- These servers, of these hosts, serve. So their hosts have servers that are not out.
+create function end_outages(servers text[], hosts text[]) returns void language plpgsql as $$
+begin
+  perform from server_outage
+    where server = any(servers) and coalesce(served_at < now() - interval '10 s', true)
+       or host = any(hosts) and server <> all(servers) and is_whole_host
+    order by server for update;
+  if not found then
+    return;  -- as mostly
+  end if;
+  update server_outage set served_at = now() where server = any(servers);
+  update server_outage set is_whole_host = false where host = any(hosts) and server <> all(servers) and is_whole_host;
+end $$;
 
--- The limits of the hosts that are out: one task at a time asks, when it is time.
+-- The limits of the hosts that are out: one task at a time asks, when it is time. Where none has asked for minutes, as if those
+-- that are left do other things there, there is none.
 create function outage_limits() returns table (host text, most int) language sql stable as $$
   select o.host, max(case when o.probe_at <= now() then 1 else 0 end)
-    from server_outage o group by o.host
-  having bool_and(o.is_whole_host and o.since >= now() - longest_outage(o.error_code))
+    from server_outage o
+   where o.is_on and o.probe_at > now() - interval '3 minutes'
+   group by o.host
+  having bool_and(o.is_whole_host)
 $$;
 
--- Forgets outages of which nobody has heard for an hour, and puts the others in force. Like `put_learned_limits_in_force`, it
--- must be a transaction of its own.
+-- Forgets outages of which nobody has heard for an hour, and puts the others in force. It may wait for the gate.
 create function put_outages_in_force() returns void language plpgsql as $$
 declare
   names text[];

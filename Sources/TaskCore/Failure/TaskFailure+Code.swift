@@ -46,6 +46,9 @@ extension TaskFailure.Code {
   /// Gateways and caches answer so when the server behind them does not.
   private static let gatewayFailures: Set<Int> = [502, 503, 504, 521, 522, 523]
 
+  /// Whether the server has said so itself, and so is there.
+  package var isAnswer: Bool { httpStatus != nil || rawValue.hasPrefix("s3_") }
+
   /// Nil if the failure is no sign that the server is out.
   package var signOfOutage: OutageSign? {
     switch self {

@@ -142,17 +142,18 @@ package final class PostgresStore: TaskStore {
         .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing))))
   }
 
-  package func endOutages(of servers: Set<String>) async throws {
-    try await run(StoreQueries.endOutages(.textArray(servers.sorted())))
+  package func endOutages(of servers: Set<TaskServer>) async throws {
+    try await run(StoreQueries.endOutages(.textArray(servers.map(\.name)), .textArray(Set(servers.map(\.host)))))
   }
 
-  package func note(_ failure: ServerFailure) async throws -> Bool {
+  package func note(_ failures: [ServerFailure]) async throws -> [Bool] {
     try await call {
       try await pool.query(
-        StoreQueries.noteFailure, .text(failure.server), .text(failure.host), .bool(failure.isWholeHost),
-        .bool(failure.isOut), .int64(failure.failing.microseconds), .text(failure.failure.code.rawValue),
-        .text(failure.failure.message)
-      ).value { try $0.bool() }
+        StoreQueries.noteFailures, .textArray(failures.map(\.server.name)), .textArray(failures.map(\.server.host)),
+        .boolArray(failures.map(\.isWholeHost)), .boolArray(failures.map(\.isOut)),
+        .boolArray(failures.map(\.isUnreachable)), .int64Array(failures.map(\.failing.microseconds)),
+        .textArray(failures.map(\.failure.code.rawValue)), .textArray(failures.map(\.failure.message.storable))
+      ).value { try $0.flags() }
     }
   }
 
@@ -195,7 +196,6 @@ package final class PostgresStore: TaskStore {
 
   package func putLearnedLimitsInForce() async throws {
     try await run(StoreQueries.putLearnedLimitsInForce())
-    try await run(StoreQueries.putOutagesInForce())
   }
 
   package func endStalledBatches(silentFor silence: Duration) async throws -> Int {
@@ -240,6 +240,7 @@ package final class PostgresStore: TaskStore {
         let (scope, name, running) = (try columns["scope"], try columns["name"], try columns["used"])
         let (limit, declared) = (try columns["run_limit"], try columns["declared_limit"])
         let learned = try columns["learned_limit"]
+        let outageLimit = try columns["outage_limit"]
         let outage = OutageColumns(
           since: try columns["outage_since"], probeAt: try columns["probe_at"], code: try columns["error_code"],
           message: try columns["error_message"])
@@ -251,6 +252,7 @@ package final class PostgresStore: TaskStore {
             limit: try row[limit].map { Int(try $0.int32()) }, weight: try row[weight]?.double(),
             declared: try row[declared].map { Int(try $0.int32()) },
             learned: try row[learned].map { Int(try $0.int32()) }, outage: try outage.outage(in: row),
+            outageLimit: try row[outageLimit].map { Int(try $0.int32()) },
             formerNames: try row.array(formerNames) { cell throws(PostgresError) in try cell.text() })
         }
       }.inOrder()

@@ -44,14 +44,12 @@ enum StoreQueries {
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
 
-  static let putOutagesInForce = PostgresStatement("select put_outages_in_force()", writes: true)
+  /// $1, $2: servers and their hosts, two arrays without an order.
+  static let endOutages = PostgresStatement("select end_outages($1, $2)", writes: true)
 
-  static let endOutages = PostgresStatement("select end_outages($1)", writes: true)
-
-  /// $1–$4: a server, its host, whether the host has no other, whether it is out as the worker knows; $5: for how many
-  /// microseconds; $6, $7: code and message.
-  static let noteFailure = PostgresStatement(
-    "select note_failure_at($1, $2, $3, $4, make_interval(secs => $5 / 1e6), $6, $7)", writes: true)
+  /// $1–$5: servers, their hosts, whether the worker knows no other server of the host, whether it is out, and whether it cannot
+  /// be reached; $6: for how many microseconds; $7, $8: codes and messages.
+  static let noteFailures = PostgresStatement("select note_failures($1, $2, $3, $4, $5, $6, $7, $8)", writes: true)
 
   static let limitedHosts = PostgresStatement(
     "select name from bucket where scope = 'host' and learned_limit is not null and run_limit <= learned_limit")
@@ -128,10 +126,11 @@ enum StoreQueries {
       select counts_as, sum(used)::int used, array_agg(name order by name) names
         from bucket where counts_as is not null group by counts_as)
     select b.scope, b.name, b.used + coalesce(f.used, 0) used, nullif(b.run_limit, unlimited()) run_limit, q.weight,
-           b.declared_limit, b.learned_limit, o.since outage_since, o.probe_at, o.error_code, o.error_message,
+           b.declared_limit, b.learned_limit, b.outage_limit, o.since outage_since, o.probe_at, o.error_code,
+           o.error_message,
            coalesce(f.names, '{}') former_names
       from bucket b
-      left join (select distinct on (host) * from server_outage order by host, since) o
+      left join (select distinct on (host) s.*, s.probe_at from server_outage s where s.is_on order by host, since) o
         on b.scope = 'host' and o.host = b.name
       left join former f on f.counts_as = b.id
       left join lateral (select weight from queue where id = b.id offset 0) q on true

@@ -218,8 +218,8 @@ package actor LeaseKeeper {
       guard (try? await store.tell(lease.worker, hostLimits: limits)) != nil else { return }
       hasToldLimits = !limits.isEmpty
     }
-    let served = await runner.takeServed(now: .now)
-    if !served.isEmpty { try? await store.endOutages(of: served) }
+    let served = await runner.served(now: .now)
+    if !served.isEmpty, (try? await store.endOutages(of: served)) != nil { await runner.told(served) }
     guard await runner.running > 0, let limited = try? await store.limitedHosts() else { return }
     await runner.relieve(limited, now: .now)
   }

@@ -58,7 +58,7 @@ package struct RunTable: Sendable {
     /// When the run is stopped at the latest.
     fileprivate let deadline: BootInstant?
     /// Nil if what happens to it tells nothing of one server.
-    fileprivate let peer: ServerOutages.Server?
+    fileprivate let peer: TaskServer?
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
     fileprivate private(set) var server: String?
@@ -147,7 +147,7 @@ package struct RunTable: Sendable {
     }
     current[claim.spec.id] = id
     runs[id] = Run(
-      claim: claim, worker: worker, deadline: deadline, peer: ServerOutages.Server(claim.spec), phase: .running,
+      claim: claim, worker: worker, deadline: deadline, peer: TaskServer(claim.spec), phase: .running,
       meter: meter)
     return id
   }
@@ -286,44 +286,58 @@ package struct RunTable: Sendable {
   package mutating func judge(_ failure: TaskFailure, of id: ID, now: BootInstant) -> TaskFailure {
     guard failure.class == .retry, failure.code.isRefusal, let run = runs[id] else { return failure }
     let host = LaneKey(run.claim.spec).host
-    let servesOthers = movesOther(than: id) { LaneKey($0.claim.spec).host == host }
+    let servesOthers = current.values.contains { other in
+      other != id
+        && runs[other].map { $0.meter.reading.rate > 0 && LaneKey($0.claim.spec).host == host } ?? false
+    }
     var failure = failure
     if lines.refused(by: host, servesOthers: servesOthers, now: now) { failure.class = .wait }
     return failure
   }
 
-  /// Whether bytes of another run move for which `isMeant` returns true.
-  private func movesOther(than id: ID, where isMeant: (Run) -> Bool) -> Bool {
-    current.values.contains { other in
-      other != id && runs[other].map { $0.meter.reading.rate > 0 && isMeant($0) } ?? false
-    }
-  }
-
-  /// What a failure tells of its server; nil if nothing. `newBytes`: what the run has recorded.
-  package mutating func suspect(_ failure: TaskFailure, of id: ID, newBytes: Int64, now: BootInstant) -> ServerFailure?
-  {
+  /// What a failure tells of its server; nil if nothing. `server`: where the last request went; nil if nowhere. `newBytes`:
+  /// what the run has recorded.
+  package mutating func suspect(
+    _ failure: TaskFailure, of id: ID, at server: String?, newBytes: Int64, now: BootInstant
+  ) -> ServerFailure? {
     guard let run = runs[id], let peer = run.peer else { return nil }
-    if newBytes > 0 { outages.served(peer, at: run.meter.lastProgress) }
-    guard failure.class == .retry, failure.code.signOfOutage != nil else { return nil }
-    guard !movesOther(than: id, where: { $0.peer == peer }) else {
+    if newBytes > 0 { outages.served(peer, at: run.meter.lastMove) }
+    // A redirect may have led to another server.
+    guard server.map(peer.isAt) ?? true else { return nil }
+    guard let sign = failure.code.signOfOutage else {
+      if server != nil, failure.code.isAnswer { outages.served(peer, at: now) }
+      return nil
+    }
+    guard failure.class == .retry else { return nil }
+    guard !current.values.contains(where: { $0 != id && isServed($0, now) && runs[$0]?.peer == peer }) else {
       outages.served(peer, at: now)
       return nil
     }
     let wasServed = (run.claim.checkpoint?.bytesDone ?? 0) > 0
-    return outages.failed(run.claim.spec.id, at: peer, failure, wasServed: wasServed, now: now)
+    return outages.failed(run.claim.spec.id, at: peer, failure, sign, wasServed: wasServed, now: now)
   }
 
-  /// The run has succeeded: its server serves.
-  package mutating func succeeded(_ id: ID, now: BootInstant) {
-    if let peer = runs[id]?.peer { outages.served(peer, at: now) }
+  /// Whether its server sends or takes bytes of it. What only reads a storage has asked no server.
+  private func isServed(_ id: ID, _ now: BootInstant) -> Bool {
+    runs[id].map { $0.server != nil && $0.meter.isMoving(now: now) } ?? false
   }
 
-  /// The servers that have served since the last call.
-  package mutating func takeServed(now: BootInstant) -> Set<String> {
-    for case let run? in current.values.map({ runs[$0] }) where run.meter.reading.rate > 0 {
-      if let peer = run.peer { outages.served(peer, at: now) }
+  /// The run has succeeded: its server serves, if it was asked.
+  package mutating func succeeded(_ id: ID, at server: String?, now: BootInstant) {
+    if server != nil, let peer = runs[id]?.peer { outages.served(peer, at: now) }
+  }
+
+  /// The servers that have served and of which the store does not know it yet: see ``told(_:)``.
+  package mutating func served(now: BootInstant) -> Set<TaskServer> {
+    for id in current.values where isServed(id, now) {
+      if let peer = runs[id]?.peer { outages.served(peer, at: now) }
     }
-    return outages.takeServed()
+    return outages.untold
+  }
+
+  /// The store knows that these serve.
+  package mutating func told(_ servers: Set<TaskServer>) {
+    outages.told(servers)
   }
 
   /// How many tasks of a host are of use at once, for hosts where tasks of `worker` stand in line or are refused.

@@ -2,6 +2,7 @@ import ReelhaulSystem
 import ReelhaulTelemetry
 import TaskCore
 import TaskStore
+import TransferEngine
 
 /// Carries out the decisions of ``RunTable``: starts a handler for every claim, cancels handlers, and writes the ends
 /// of runs.
@@ -97,7 +98,7 @@ package actor Runner {
     var outcome = outcome
     switch outcome {
     case .failed(let failure): outcome = .failed(await judge(failure, of: id, ledger))
-    case .succeeded: table.succeeded(id, now: .now)
+    case .succeeded: table.succeeded(id, at: ledger.place.server, now: .now)
     case .stopped: break
     }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
@@ -120,11 +121,10 @@ package actor Runner {
   /// A failure that is the server's is none of the task's.
   private func judge(_ failure: TaskFailure, of id: RunTable.ID, _ ledger: RunLedger) async -> TaskFailure {
     var failure = table.judge(failure, of: id, now: .now)
-    guard ledger.mayWrite, let suspicion = table.suspect(failure, of: id, newBytes: ledger.newBytes, now: .now) else {
-      return failure
-    }
-    // Without an answer, what this worker knows counts.
-    if (try? await store.note(suspicion)) ?? suspicion.isOut { failure.class = .wait }
+    let suspicion = table.suspect(
+      failure, of: id, at: ledger.place.server, newBytes: ledger.newBytes, now: .now)
+    guard let suspicion else { return failure }
+    if (try? await store.note(suspicion, under: ledger.lease)) == true { failure.class = .wait }
     return failure
   }
 
@@ -280,9 +280,14 @@ package actor Runner {
     table.hostLimits(of: lease.worker, now: now)
   }
 
-  /// The servers that have served runs since the last call.
-  package func takeServed(now: BootInstant) -> Set<String> {
-    table.takeServed(now: now)
+  /// The servers that have served runs and of which the store does not know it yet.
+  package func served(now: BootInstant) -> Set<TaskServer> {
+    table.served(now: now)
+  }
+
+  /// The store knows that these serve.
+  package func told(_ servers: Set<TaskServer>) {
+    table.told(servers)
   }
 
   /// The store gives out no more tasks of these hosts: hands back those that stand in line without need.

@@ -83,6 +83,7 @@ package struct SettlementPlanner: Sendable {
     case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .retry(let delay): .failed(failure, retryIn: delay)
     case .fail: .failed(failure, retryIn: nil)
+    case .wait(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .wait(let delay): .released(reason: failure, delay: delay)
     }
   }

@@ -6,13 +6,12 @@ import TaskStore
 package struct StoreBatcher: Sendable {
   private static let limit = 500
 
-  private let store: any RunStore
   private let metrics: WorkerMetrics
   private let checkpoints: Batcher<CheckpointWrite, Bool>
   private let settlements: Batcher<Settlement, Bool>
+  private let failures: Batcher<ServerFailure, Bool>
 
   package init(store: any RunStore, loop: EventLoop, metrics: WorkerMetrics = WorkerMetrics(kinds: []), log: Logger) {
-    self.store = store
     self.metrics = metrics
     checkpoints = Batcher("checkpoints", limit: Self.limit, loop: loop, log: log) { try await store.checkpoint($0) }
     settlements = Batcher("settlements", limit: Self.limit, loop: loop, log: log) { batch in
@@ -21,6 +20,7 @@ package struct StoreBatcher: Sendable {
       metrics.settlements.observe(nanoseconds: sentAt.duration(to: .now).nanoseconds)
       return answers
     }
+    failures = Batcher("failures at servers", limit: Self.limit, loop: loop, log: log) { try await store.note($0) }
   }
 
   /// Returns once the write is committed. Throws ``OwnershipLost``, or ``StoreError`` if the store refuses it.
@@ -35,8 +35,10 @@ package struct StoreBatcher: Sendable {
     try await submitted { try await settlements.submit(settlement, fence: lease.fence) }
   }
 
-  /// Returns whether the server is out; throws ``StoreError``.
-  package func note(_ failure: ServerFailure) async throws -> Bool { try await store.note(failure) }
+  /// Returns whether the server is out; throws ``OwnershipLost`` or ``StoreError``.
+  package func note(_ failure: ServerFailure, under lease: Lease) async throws -> Bool {
+    try await failures.submit(failure, fence: lease.fence)
+  }
 
   private func submitted(_ write: () async throws -> Bool) async throws -> Bool {
     do {

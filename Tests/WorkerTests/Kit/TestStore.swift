@@ -228,14 +228,14 @@ final class TestStore: TaskStore {
     try await inner.tell(worker, hostLimits: hostLimits)
   }
 
-  func endOutages(of servers: Set<String>) async throws {
+  func endOutages(of servers: Set<TaskServer>) async throws {
     try reach()
     try await inner.endOutages(of: servers)
   }
 
-  func note(_ failure: ServerFailure) async throws -> Bool {
+  func note(_ failures: [ServerFailure]) async throws -> [Bool] {
     try reach()
-    return try await inner.note(failure)
+    return try await inner.note(failures)
   }
 
   func limitedHosts() async throws -> Set<String> {
