@@ -36,7 +36,7 @@ package struct LaneKey: Hashable, Sendable {
   }
 
   /// A name with a last dot is the same host.
-  package static func host(of url: WebURL) -> String {
+  static func host(of url: WebURL) -> String {
     url.host.last == "." ? String(url.host.dropLast()) : url.host
   }
 

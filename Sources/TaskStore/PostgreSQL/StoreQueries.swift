@@ -127,8 +127,7 @@ enum StoreQueries {
         from bucket where counts_as is not null group by counts_as)
     select b.scope, b.name, b.used + coalesce(f.used, 0) used, nullif(b.run_limit, unlimited()) run_limit, q.weight,
            b.declared_limit, b.learned_limit, b.outage_limit, o.since outage_since, o.probe_at, o.error_code,
-           o.error_message,
-           coalesce(f.names, '{}') former_names
+           o.error_message, coalesce(f.names, '{}') former_names
       from bucket b
       left join (select distinct on (host) s.*, s.probe_at from server_outage s where s.is_on order by host, since) o
         on b.scope = 'host' and o.host = b.name
