@@ -45,11 +45,12 @@ extension MemoryState {
     return true
   }
 
-  mutating func endOutages(of servers: Set<TaskServer>) {
-    let hosts = Set(servers.map(\.host))
-    for server in outages.keys {
-      if servers.contains(server) {
-        outages[server]?.servedAt = now
+  mutating func endOutages(of servers: [TaskServer: Duration]) {
+    let hosts = Set(servers.keys.map(\.host))
+    for (server, outage) in outages {
+      if let age = servers[server] {
+        let time = now.advanced(by: .zero - age)
+        if time > max(outage.since, outage.servedAt ?? outage.since) { outages[server]?.servedAt = time }
       } else if hosts.contains(server.host) {
         outages[server]?.isWholeHost = false
       }

@@ -59,7 +59,7 @@ package final class MemoryStore: TaskStore {
     transaction { $0.workers[worker]?.hostLimits = hostLimits }
   }
 
-  package func endOutages(of servers: Set<TaskServer>) async throws {
+  package func endOutages(of servers: [TaskServer: Duration]) async throws {
     transaction { $0.endOutages(of: servers) }
   }
 

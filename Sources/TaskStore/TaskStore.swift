@@ -34,8 +34,8 @@ package protocol LeaseStore: Sendable {
   /// Tells what the worker knows of these hosts; nothing of others. The limits that follow hold from the next sweep on: a
   /// worker that tells them must not wait for claims, because it has a lease to renew.
   func tell(_ worker: WorkerID, hostLimits: [String: HostLimit]) async throws
-  /// These servers serve, whatever ``RunStore/note(_:)`` has told of them.
-  func endOutages(of servers: Set<TaskServer>) async throws
+  /// These servers have served a task so long ago, whatever ``RunStore/note(_:)`` has told of them.
+  func endOutages(of servers: [TaskServer: Duration]) async throws
   /// The hosts whose limit follows from what workers told.
   func limitedHosts() async throws -> Set<String>
   /// Notes that the worker is ending: it takes no share of commands and tasks any more.

@@ -51,7 +51,7 @@ import Testing
       let worker = try await fixture.worker()
       #expect(try await store.claim(worker, limit: 5) == [])
 
-      try await store.endOutages(of: [Self.server("b.example"), Self.server()])
+      try await store.endOutages(of: [Self.server("b.example"): .zero, Self.server(): .zero])
       #expect(try await Self.use(store) == nil)
       #expect(try await store.claim(worker, limit: 5).count == 5)
     }
@@ -75,7 +75,7 @@ import Testing
       #expect(try await store.claim(worker, limit: 5) == [])
       #expect(try await Self.note(store, isOut: false))
       #expect(try await Self.use(store)?.limit == 0, "the next one asks later")
-      try await store.endOutages(of: [Self.server()])
+      try await store.endOutages(of: [Self.server(): .zero])
       #expect(try await Self.use(store)?.limit == 4)
     }
   }
@@ -111,7 +111,7 @@ import Testing
 
       #expect(try await Self.note(store, at: Self.server("b.example"), isOut: true))
       #expect(try await Self.use(store, "b.example")?.isOut == true)
-      try await store.endOutages(of: [Self.server("b.example", port: 8443)])
+      try await store.endOutages(of: [Self.server("b.example", port: 8443): .zero])
       let use = try #require(try await Self.use(store, "b.example"))
       #expect(use.outage != nil && !use.isOut && use.limit == nil)
     }
@@ -123,7 +123,9 @@ import Testing
       let store = fixture.store
       try await fixture.submit(.noop(host: "a.example"))
       #expect(try await Self.note(store, isOut: true))
-      try await store.endOutages(of: [Self.server()])
+      try await store.endOutages(of: [Self.server(): .seconds(7)])
+      #expect(try await Self.note(store, isOut: true), "what was before the outage does not end it")
+      try await store.endOutages(of: [Self.server(): .seconds(1)])
       #expect(try await !Self.note(store, isOut: true))
       #expect(try await Self.use(store) == nil)
       try await eventually("it fails anew") { try await Self.note(store, isOut: true, failing: .milliseconds(1)) }
@@ -162,7 +164,10 @@ import Testing
       try await withThrowingTaskGroup(of: Void.self) { group in
         for round in 0..<40 {
           group.addTask { _ = try await store.note(failures(round % 2 == 0 ? servers : servers.reversed())) }
-          group.addTask { try await store.endOutages(of: Set(servers.shuffled().prefix(7))) }
+          group.addTask {
+            let some = servers.shuffled().prefix(7)
+            try await store.endOutages(of: Dictionary(uniqueKeysWithValues: some.map { ($0, .zero) }))
+          }
         }
         try await group.waitForAll()
       }

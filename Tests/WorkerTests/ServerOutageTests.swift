@@ -50,9 +50,9 @@ import TransferEngine
     serve(at: 17_000)
     #expect(fail(1, at: 18) == false)
     let told = table.served(now: at(18_000))
-    #expect(told == [TaskServer(host: "a.example", name: "a.example:443")])
+    #expect(told == [TaskServer(host: "a.example", name: "a.example:443"): at(17_000)])
     table.told(told)
-    #expect(table.served(now: at(18_000)) == [])
+    #expect(table.served(now: at(18_000)) == [:])
   }
 
   @Test("a server that has never served is not out, however long it fails")
@@ -93,7 +93,7 @@ import TransferEngine
     let place = HostLine.Place(server: "a.example:443")
     table.observe(other, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(16_000))
     #expect(fail(1, at: 17) == nil)
-    #expect(table.served(now: at(17_000)).map(\.name) == ["a.example:443"])
+    #expect(table.served(now: at(17_000)).map(\.key.name) == ["a.example:443"])
     #expect(fail(2, at: 18) == false, "it has stood still for two seconds")
   }
 

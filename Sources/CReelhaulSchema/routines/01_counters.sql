@@ -250,17 +250,20 @@ create function probe_at(o server_outage) returns timestamptz language sql immut
   select o.failed_at + greatest(interval '5 s', least(interval '30 s', o.failed_at - o.since))
 $$;
 
--- These servers, of these hosts, serve. So their hosts have servers that are not out.
-create function end_outages(servers text[], hosts text[]) returns void language plpgsql as $$
+-- These servers, of these hosts, have served a task so many microseconds ago. What was before an outage does not end it.
+create function end_outages(servers text[], hosts text[], ages bigint[]) returns void language plpgsql as $$
 begin
-  perform from server_outage
-    where server = any(servers) and coalesce(served_at < now() - interval '10 s', true)
-       or host = any(hosts) and server <> all(servers) and is_whole_host
-    order by server for update;
+  perform from server_outage o left join unnest(servers, ages) s(server, age) on s.server = o.server
+    where now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at + interval '10 s')
+       or o.host = any(hosts) and s.server is null and o.is_whole_host
+    order by o.server for update of o;
   if not found then
     return;  -- as mostly
   end if;
-  update server_outage set served_at = now() where server = any(servers);
+  update server_outage o set served_at = now() - make_interval(secs => s.age / 1e6)
+    from unnest(servers, ages) s(server, age)
+   where o.server = s.server and now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at);
+  -- Their hosts have servers that are not out.
   update server_outage set is_whole_host = false where host = any(hosts) and server <> all(servers) and is_whole_host;
 end $$;
 

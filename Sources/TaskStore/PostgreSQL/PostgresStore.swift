@@ -142,8 +142,11 @@ package final class PostgresStore: TaskStore {
         .int32Array(limits.map { Int32(clamping: $0.value.most) }), .boolArray(limits.map(\.value.isRefusing))))
   }
 
-  package func endOutages(of servers: Set<TaskServer>) async throws {
-    try await run(StoreQueries.endOutages(.textArray(servers.map(\.name)), .textArray(Set(servers.map(\.host)))))
+  package func endOutages(of servers: [TaskServer: Duration]) async throws {
+    try await run(
+      StoreQueries.endOutages(
+        .textArray(servers.map(\.key.name)), .textArray(Set(servers.map(\.key.host))),
+        .int64Array(servers.map(\.value.microseconds))))
   }
 
   package func note(_ failures: [ServerFailure]) async throws -> [Bool] {

@@ -44,8 +44,8 @@ enum StoreQueries {
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
 
-  /// $1, $2: servers and their hosts, two arrays without an order.
-  static let endOutages = PostgresStatement("select end_outages($1, $2)", writes: true)
+  /// $1: servers; $2: their hosts, in any order; $3: how many microseconds ago each has served.
+  static let endOutages = PostgresStatement("select end_outages($1, $2, $3)", writes: true)
 
   /// $1–$5: servers, their hosts, whether the worker knows no other server of the host, whether it is out, and whether it cannot
   /// be reached; $6: for how many microseconds; $7, $8: codes and messages.

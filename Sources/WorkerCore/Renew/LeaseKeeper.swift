@@ -219,7 +219,8 @@ package actor LeaseKeeper {
       hasToldLimits = !limits.isEmpty
     }
     let served = await runner.served(now: .now)
-    if !served.isEmpty, (try? await store.endOutages(of: served)) != nil { await runner.told(served) }
+    let ages = served.mapValues { $0.duration(to: .now) }
+    if !served.isEmpty, (try? await store.endOutages(of: ages)) != nil { await runner.told(served) }
     guard await runner.running > 0, let limited = try? await store.limitedHosts() else { return }
     await runner.relieve(limited, now: .now)
   }

@@ -327,16 +327,16 @@ package struct RunTable: Sendable {
     if server != nil, let peer = runs[id]?.peer { outages.served(peer, at: now) }
   }
 
-  /// The servers that have served and of which the store does not know it yet: see ``told(_:)``.
-  package mutating func served(now: BootInstant) -> Set<TaskServer> {
+  /// When servers have served last, if the store does not know it yet: see ``told(_:)``.
+  package mutating func served(now: BootInstant) -> [TaskServer: BootInstant] {
     for id in current.values where isServed(id, now) {
       if let peer = runs[id]?.peer { outages.served(peer, at: now) }
     }
     return outages.untold
   }
 
-  /// The store knows that these serve.
-  package mutating func told(_ servers: Set<TaskServer>) {
+  /// The store knows when these have served.
+  package mutating func told(_ servers: [TaskServer: BootInstant]) {
     outages.told(servers)
   }
 

@@ -280,13 +280,13 @@ package actor Runner {
     table.hostLimits(of: lease.worker, now: now)
   }
 
-  /// The servers that have served runs and of which the store does not know it yet.
-  package func served(now: BootInstant) -> Set<TaskServer> {
+  /// When servers have served runs last, if the store does not know it yet.
+  package func served(now: BootInstant) -> [TaskServer: BootInstant] {
     table.served(now: now)
   }
 
-  /// The store knows that these serve.
-  package func told(_ servers: Set<TaskServer>) {
+  /// The store knows when these have served.
+  package func told(_ servers: [TaskServer: BootInstant]) {
     table.told(servers)
   }
 

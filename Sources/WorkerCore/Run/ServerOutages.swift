@@ -27,8 +27,8 @@ struct ServerOutages: Sendable {
 
   private var servedAt: [TaskServer: BootInstant] = [:]
   private var failing: [TaskServer: Failing] = [:]
-  /// Those that have served since the store was told.
-  private(set) var untold: Set<TaskServer> = []
+  /// When those have served last that have served since the store was told.
+  private(set) var untold: [TaskServer: BootInstant] = [:]
 
   /// The server has served a task.
   mutating func served(_ server: TaskServer, at time: BootInstant) {
@@ -37,13 +37,14 @@ struct ServerOutages: Sendable {
       self.failing[server] = nil
     }
     if servedAt.count >= Self.serversRemembered, servedAt[server] == nil { forgetOldest() }
-    servedAt[server] = max(time, servedAt[server] ?? time)
-    untold.insert(server)
+    let last = max(time, servedAt[server] ?? time)
+    servedAt[server] = last
+    untold[server] = last
   }
 
-  /// The store knows that these serve.
-  mutating func told(_ servers: Set<TaskServer>) {
-    untold.subtract(servers)
+  /// The store knows when these have served.
+  mutating func told(_ servers: [TaskServer: BootInstant]) {
+    untold = untold.filter { server, time in servers[server].map { time > $0 } ?? true }
   }
 
   /// Of half of the servers.

@@ -228,7 +228,7 @@ final class TestStore: TaskStore {
     try await inner.tell(worker, hostLimits: hostLimits)
   }
 
-  func endOutages(of servers: Set<TaskServer>) async throws {
+  func endOutages(of servers: [TaskServer: Duration]) async throws {
     try reach()
     try await inner.endOutages(of: servers)
   }
