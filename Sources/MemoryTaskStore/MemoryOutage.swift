@@ -57,12 +57,6 @@ extension MemoryState {
     }
   }
 
-  /// Whoever has set a limit knows better, until a worker finds the outage anew.
-  mutating func forgetOutages(of host: String) {
-    for server in outages.keys where server.host == host { outages[server]?.servedAt = now }
-    outageLimits[host] = nil
-  }
-
   /// The limits of the hosts that are out: one task at a time asks, when it is time. None where none has asked for minutes.
   mutating func putOutagesInForce() {
     outages = outages.filter { $0.value.failedAt.advanced(bySeconds: 3600) >= now }

@@ -168,10 +168,7 @@ package final class MemoryStore: TaskStore {
   }
 
   package func setLimit(_ scope: LimitScope, name: String, to limit: Int?) async throws {
-    transaction { state in
-      state.limits[state.bucket(scope, name)] = limit
-      if scope == .host { state.forgetOutages(of: name) }
-    }
+    transaction { $0.limits[$0.bucket(scope, name)] = limit }
   }
 
   package func setWeight(queue: String, to weight: Double) async throws {

@@ -78,7 +78,9 @@ package enum WaitReason {
         attempt is counted
         """
     }
-    guard let full = own.first(where: \.isReached), let limit = full.limit else { return nil }
+    guard let full = own.first(where: { $0.isReached && $0.outageLimit == nil }), let limit = full.limit else {
+      return nil
+    }
     let what = full.name.isEmpty ? full.scope.rawValue : "\(full.scope.rawValue) \(full.name)"
     let both = full.scope == .storage ? lane.pair.map { " in the storages \($0.inWords)" } ?? "" : ""
     let why = limit == full.learned ? ", because more of its tasks would stand in line" : ""

@@ -133,17 +133,17 @@ import Testing
     }
   }
 
-  @Test("who sets a limit of a host ends its outage, until it is found anew", arguments: StoreKind.allCases)
-  func overruled(_ kind: StoreKind) async throws {
+  @Test("a limit that an operator sets in an outage holds after it", arguments: StoreKind.allCases)
+  func operators(_ kind: StoreKind) async throws {
     try await withStore(kind) { fixture in
       let store = fixture.store
       try await fixture.submit(.noop(host: "a.example"))
       #expect(try await Self.note(store, isOut: true))
       #expect(try await Self.use(store)?.limit == 0)
       try await store.setLimit(.host, name: "a.example", to: 7)
-      #expect(try await store.limits().first { $0.isOf(.host, "a.example") }?.limit == 7)
-      #expect(try await Self.use(store)?.outage == nil)
-      #expect(try await !Self.note(store, isOut: true))
+      #expect(try await store.limits().first { $0.isOf(.host, "a.example") }?.limit == 0)
+      #expect(try await Self.note(store, isOut: false), "and it is still out")
+      try await store.endOutages(of: [Self.server(): .zero])
       #expect(try await Self.use(store)?.limit == 7)
     }
   }

@@ -152,6 +152,9 @@ import TransferEngine
     #expect(fail(2, at: 20) == true)
     #expect(fail(1, missing, server: "cdn.example:443", at: 21) == nil)
     #expect(fail(2, at: 22) == true)
+    let broken = TaskFailure(code: .http(500), message: "broken", class: .retry)
+    #expect(fail(1, broken, server: "a.example:443", at: 22) == nil)
+    #expect(fail(2, at: 22) == true)
     #expect(fail(1, missing, server: "a.example:443", at: 23) == nil)
     #expect(fail(2, at: 24) == false)
   }
@@ -185,16 +188,21 @@ import TransferEngine
       defer { proxy.close() }
       func spec(_ name: String) -> TaskSpec {
         fleet.origin.serve("/\(name)", OriginFile(seed: 3, size: 100_000))
-        return TaskSpec(
+        var spec = TaskSpec(
           id: .random(), kind: .download, source: "http://127.0.0.1:\(proxy.port)/\(name)",
           destination: "storage://default/\(name)", retry: RetryPolicy(maxAttempts: 3, intervals: [3]))
+        // A second connection would stay open when the first one is cut.
+        spec.connections = 1
+        return spec
       }
       let (before, during) = (spec("before"), (0..<4).map { spec("\($0)") })
       try await fleet.withWorker { _ in
         try await fleet.send(.submit(before))
         try await eventually("it has served") { try await fleet.store.task(before.id)?.state == .succeeded }
         proxy.cut(.before, when: "GET", thenRefuse: true)
-        try await fleet.send(during[0], during[1], during[2], during[3])
+        try await fleet.send(during[0])
+        try await eventually("it is cut off") { try await fleet.store.task(during[0].id)?.error != nil }
+        try await fleet.send(during[1], during[2], during[3])
         try await eventually("the host is out") { try await fleet.store.limits().contains(where: \.isOut) }
         let use = try await fleet.store.limits().first(where: \.isOut)
         #expect(use?.name == "127.0.0.1" && use?.outage?.code == .connectFailed)

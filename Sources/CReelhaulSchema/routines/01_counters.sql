@@ -53,22 +53,17 @@ create function pass_gate() returns void language sql as $$
 $$;
 
 -- How much may run at once; null: no limit but the declared or learned one. What runs already is never stopped. The former
--- name of a kind means the kind. A host is not out any more, until a worker finds it anew. Needs the gate: a claim has read the old value.
+-- name of a kind means the kind. Needs the gate: a claim has read the old value.
 create function set_limit(bucket_scope text, bucket_name text, new_limit int) returns void language plpgsql as $$
 declare
   counted text;
 begin
-  if bucket_scope = 'host' then
-    -- Whoever sets it knows better. Before the gate, as everywhere.
-    perform from server_outage where host = bucket_name order by server for update;
-    update server_outage set served_at = now() where host = bucket_name;
-  end if;
   perform pass_gate();
   perform ensure_buckets(array[bucket_scope], array[bucket_name]);
   select c.name into counted
     from bucket b join bucket c on c.id = coalesce(b.counts_as, b.id)
    where b.scope = bucket_scope and b.name = bucket_name;
-  update bucket set operator_limit = new_limit, outage_limit = null where scope = bucket_scope and name = counted;
+  update bucket set operator_limit = new_limit where scope = bucket_scope and name = counted;
   perform put_limits_in_force(array[bucket_scope], array[counted]);
 end $$;
 

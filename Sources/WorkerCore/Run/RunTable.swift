@@ -305,7 +305,8 @@ package struct RunTable: Sendable {
     // A redirect may have led to another server.
     guard server.map(peer.isAt) ?? true else { return nil }
     guard let sign = failure.code.signOfOutage else {
-      if server != nil, failure.code.isAnswer { outages.served(peer, at: now) }
+      // A server in trouble may answer, too: only a final answer shows that it is well.
+      if server != nil, failure.class == .fail, failure.code.isAnswer { outages.served(peer, at: now) }
       return nil
     }
     guard failure.class == .retry else { return nil }

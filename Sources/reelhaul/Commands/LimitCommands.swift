@@ -34,8 +34,7 @@ extension Subcommand {
       discussion: """
         In the whole fleet (total), or of one kind, queue, host or storage. It applies from the next claim on; running \
         tasks are not stopped. With 0 no further task starts; 'none' removes the limit, and the one that a kind's \
-        handler declares, or that the workers learned of a host, applies again. A host that is out is \
-        not out any more, until a worker finds it anew.
+        handler declares, or that the workers learned of a host, applies again.
         """,
       options: [.json] + OptionSpec.reading,
       positionals: [
