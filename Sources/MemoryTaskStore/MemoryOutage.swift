@@ -38,7 +38,11 @@ extension MemoryState {
       return isOn
     }
     let began = now.advanced(by: .zero - failure.failing)
-    guard failure.isOut, outage?.servedAt.map({ $0 < began }) ?? true else { return false }
+    let isBackSince = outage?.servedAt
+    guard failure.isOut, isBackSince.map({ $0 < began }) ?? true else { return false }
+    // A server that is back soon costs an attempt or two; one that goes again and again would cost them all.
+    let goesAgain = isBackSince.map { $0.advanced(bySeconds: 600) > now } ?? false
+    guard failure.failing >= .seconds(goesAgain ? 1 : 5) else { return false }
     outages[failure.server] = MemoryOutage(
       isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: began, failedAt: now,
       failure: failure.failure)

@@ -54,7 +54,7 @@ package actor Worker {
       loop: loop, concurrency: settings.concurrency, handlers: parts.handlers, store: batcher,
       watchdog: settings.watchdog, metrics: metrics, tracer: parts.tracer, log: log, onFree: { await hints.runEnded() })
     keeper = LeaseKeeper(
-      loop: loop, store: parts.leases, runner: runner, watch: watch, commands: parts.commands,
+      loop: loop, store: parts.leases, runner: runner, watch: watch, commands: parts.commands, fleet: fleet,
       timing: .init(lease: .seconds(settings.leaseSeconds), renewal: settings.renewalInterval),
       topicPrefix: settings.topics.prefix, metrics: metrics, log: log,
       describe: { boot, volumes in

@@ -35,6 +35,7 @@ import Testing
       let store = fixture.store
       for _ in 0..<5 { try await fixture.submit(.noop(host: "a.example")) }
       #expect(try await Self.note(store, isOut: false) == false, "nobody knows of an outage")
+      #expect(try await Self.note(store, isOut: true, failing: .milliseconds(4900)) == false, "it may be back at once")
       #expect(try await Self.use(store)?.outage == nil)
       #expect(try await Self.note(store, isOut: true))
       #expect(try await Self.note(store, isOut: false), "another worker need not know it")
@@ -63,8 +64,7 @@ import Testing
       let store = fixture.store
       for _ in 0..<5 { try await fixture.submit(.noop(host: "a.example")) }
       try await store.setLimit(.host, name: "a.example", to: 4)
-      // It has never been out for so short a time, but then the next one asks at once.
-      #expect(try await Self.note(store, isOut: true, failing: .zero))
+      #expect(try await Self.note(store, isOut: true, failing: .seconds(5)))
       #expect(try await Self.use(store)?.limit == 0)
       let worker = try await fixture.worker()
       var asking = 0
@@ -132,7 +132,10 @@ import Testing
       try await store.endOutages(of: [Self.server(): .seconds(1)])
       #expect(try await !Self.note(store, isOut: true))
       #expect(try await Self.use(store) == nil)
-      try await eventually("it fails anew") { try await Self.note(store, isOut: true, failing: .milliseconds(1)) }
+      #expect(try await !Self.note(store, isOut: true, failing: .milliseconds(900)), "it may be back at once")
+      try await eventually("it goes again, which is known sooner") {
+        try await Self.note(store, isOut: true, failing: .seconds(1))
+      }
       #expect(try await Self.use(store)?.isOut == true)
     }
   }

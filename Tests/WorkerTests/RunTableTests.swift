@@ -386,9 +386,9 @@ import TransferEngine
     for run in runs { table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000)) }
     #expect(Set(table.takePublished().map(\.taskID)) == [id(1), id(2)])
     #expect(table.takePublished() == [])
-    let renewed = table.takeRenewed(of: first, now: at(1000))
+    let renewed = table.takeRenewed(of: first, atOnce: 48, now: at(1000))
     #expect(renewed == [ProgressSample(taskID: id(1), epoch: 1, bytesDone: 500, bytesTotal: 1000, rate: 500)])
-    #expect(table.takeRenewed(of: first, now: at(1001)) == [])
+    #expect(table.takeRenewed(of: first, atOnce: 48, now: at(1001)) == [])
   }
 
   @Test("of very many runs each call takes a part, and all have their turn")
@@ -403,12 +403,29 @@ import TransferEngine
       published += samples.map(\.taskID)
     }
     for _ in 0..<21 {
-      let samples = table.takeRenewed(of: first, now: at(1000))
+      let samples = table.takeRenewed(of: first, atOnce: 48, now: at(1000))
       #expect(samples.count <= 48)
       recorded += samples.map(\.taskID)
     }
     #expect(published.count == 1000 && Set(published).count == 1000)
     #expect(recorded.count == 1000 && Set(recorded).count == 1000)
+  }
+
+  @Test("in a large fleet each records the progress of fewer tasks at once")
+  mutating func largeFleets() {
+    let fleet = FleetSize()
+    #expect(fleet.share(48, of: 5) == 48)
+    fleet.found(5)
+    #expect(fleet.share(48, of: 5) == 48)
+    fleet.found(10)
+    #expect(fleet.share(48, of: 5) == 24)
+    fleet.found(1000)
+    #expect(fleet.share(48, of: 5) == 1, "so that all have their turn")
+    table = RunTable(concurrency: 100, watchdog: Watchdog())
+    let runs = (1...100).map { begin(claim($0)) }
+    for run in runs { table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000)) }
+    let rounds = (0..<102).map { _ in table.takeRenewed(of: first, atOnce: 1, now: at(1000)).map(\.taskID) }
+    #expect(rounds.allSatisfy { $0.count <= 1 } && Set(rounds.joined()).count == 100)
   }
 
   @Test("the progress of a detached run is not published")
@@ -417,7 +434,7 @@ import TransferEngine
     table.observe(run, bytesDone: 500, bytesTotal: 1000, pulses: 0, now: at(1000))
     _ = table.leaseLost(first)
     #expect(table.takePublished() == [])
-    #expect(table.takeRenewed(of: first, now: at(2000)) == [])
+    #expect(table.takeRenewed(of: first, atOnce: 48, now: at(2000)) == [])
   }
 }
 

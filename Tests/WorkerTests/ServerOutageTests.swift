@@ -37,7 +37,7 @@ import TransferEngine
   ) -> Bool? {
     let run = begin(number, source, bytesDone: bytesDone)
     defer { table.returned(run) }
-    return table.suspect(failure ?? away, of: run, at: server, newBytes: newBytes, now: at(second * 1000))?.isOut
+    return table.suspect(failure ?? away, of: run, at: server, newBytes: newBytes, now: at(second * 1000))?.isOutForLong
   }
 
   @Test("a server that has served and cannot be reached for five seconds is out, until it serves again")
@@ -102,10 +102,10 @@ import TransferEngine
   mutating func newBytes() {
     let run = begin(1)
     table.observe(run, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(2000))
-    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(10_000))?.isOut == false)
-    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(15_000))?.isOut == true)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(10_000))?.isOutForLong == false)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(15_000))?.isOutForLong == true)
     table.observe(run, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
-    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(17_000))?.isOut == false)
+    #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(17_000))?.isOutForLong == false)
   }
 
   @Test("other failures, other kinds, and copies between two servers tell nothing of a server")
@@ -231,4 +231,9 @@ extension RealFleet {
   fileprivate func send(_ specs: TaskSpec...) async throws {
     for spec in specs { try await send(.submit(spec)) }
   }
+}
+
+extension ServerFailure {
+  /// What the store takes for an outage, unless the server has had one just before.
+  fileprivate var isOutForLong: Bool { isOut && failing >= .seconds(5) }
 }

@@ -196,7 +196,8 @@ end $$;
 -- Tasks have failed at these servers, as they would if the servers were out. Returns for each whether its server is, so that
 -- the attempt does not count. `outs`: the worker knows that the server has served tasks, and it has seen none served since
 -- `failings` (microseconds) ago. It need not know of an outage that others have found. If another worker has seen it serve since
--- then, it is not the server that is out.
+-- then, it is not the server that is out. A server that is back soon costs an attempt or two, and its tasks need not wait; one
+-- that goes again and again would cost them all.
 create function note_failures(
   servers text[], hosts text[], wholes boolean[], outs boolean[], unreachables boolean[], failings bigint[], codes text[],
   messages text[]
@@ -220,7 +221,8 @@ begin
              error_code = f.code, error_message = f.message
        where server = f.server and failed_at < now() - interval '1 s';  -- of many that fail together, one is enough
       answers[f.n] := is_on(outage);
-    elsif f.is_out and coalesce(outage.served_at < began, true) then
+    elsif f.is_out and coalesce(outage.served_at < began, true)
+          and f.failing >= (case when outage.served_at > now() - interval '10 minutes' then 1e6 else 5e6 end) then
       insert into server_outage
       values (f.server, f.host, f.whole, f.unreachable, began, now(), null, f.code, f.message)
           on conflict (server) do update

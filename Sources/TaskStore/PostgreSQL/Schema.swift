@@ -49,6 +49,7 @@ package enum Schema {
     3_231_163_799_667_585_654,
     3_565_588_768_141_578_894,
     -8_397_854_185_544_648_144,
+    -3_063_228_049_218_452_406,
   ]
 
   package static func migrator(_ pool: PostgresPool) -> Migrator {

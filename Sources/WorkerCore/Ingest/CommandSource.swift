@@ -9,6 +9,8 @@ package protocol CommandSource: Sendable {
   func next() async throws -> CommandBatch?
   /// Joins the group, or stays in it. From now on a share of the commands comes here. `worker` has begun its lease.
   func join(as worker: WorkerID)
+  /// `worker` has renewed its lease.
+  func renewed(_ worker: WorkerID) async
   /// Leaves the group. Other members get the share, including its uncommitted commands.
   func leave()
   /// Stops fetching for now, but stays in the group.
@@ -19,6 +21,8 @@ package protocol CommandSource: Sendable {
 }
 
 extension CommandSource {
+  package func renewed(_ worker: WorkerID) async {}
+
   package var lag: Int { 0 }
 }
 

@@ -9,15 +9,14 @@ import TaskStore
 /// order and begins at the group's committed offset, before which all commands are applied. So whoever applies a command
 /// first has met all commands before it, and what the others do with it is a redelivery.
 package final class DealtCommandSource: CommandSource {
-  /// The time between two looks at the leases.
-  package static let interval = Duration.milliseconds(400)
   /// A worker that has not renewed its lease for this time reads no commands, as far as others are concerned: it has
   /// missed two renewals.
   private static let patience = Duration.milliseconds(1200)
 
   private struct State {
     var worker: WorkerID?
-    var task: Task<Void, any Error>?
+    /// What it has taken last.
+    var share: [Int32]?
   }
 
   private let source: KafkaCommandSource
@@ -46,36 +45,28 @@ package final class DealtCommandSource: CommandSource {
   package func next() async throws -> CommandBatch? { try await source.next() }
 
   package func join(as worker: WorkerID) {
+    state.withLock { $0 = State(worker: worker) }
+    loop.task { await self.renewed(worker) }
+  }
+
+  /// Looks at the leases of all workers, right after its own renewal, when the database has it all at hand. Without the
+  /// store, the last share stays.
+  package func renewed(_ worker: WorkerID) async {
+    guard state.withLock({ $0.worker == worker }), let readers = try? await store.renewed(within: Self.patience) else {
+      return
+    }
+    let share = Self.share(of: worker, among: readers, partitions: topics.partitions)
     state.withLock { state in
-      state.task?.cancel()
-      state.worker = worker
-      state.task = loop.task { [weak self] in
-        var last: [Int32]?
-        while let self, !Task.isCancelled {
-          // Without the store, the last share stays.
-          if let readers = try? await self.store.renewed(within: Self.patience) {
-            let share = Self.share(of: worker, among: readers, partitions: self.topics.partitions)
-            if share != last { self.take(share, as: worker) }
-            last = share
-          }
-          try await self.loop.sleep(for: Self.interval)
-        }
-      }
+      guard state.worker == worker, state.share != share else { return }
+      state.share = share
+      consumer.take(share.map { TopicPartition(topics.commands, $0) })
     }
   }
 
   package func leave() {
     state.withLock { state in
-      state.task?.cancel()
       state = State()
       consumer.take([])
-    }
-  }
-
-  private func take(_ share: [Int32], as worker: WorkerID) {
-    state.withLock { state in
-      guard state.worker == worker else { return }
-      consumer.take(share.map { TopicPartition(topics.commands, $0) })
     }
   }
 

@@ -90,9 +90,8 @@ package struct RunTable: Sendable {
   private var outages = ServerOutages()
   /// How often progress was taken.
   private var rounds = (published: 0, renewed: 0)
-  /// About so many samples are published, and recorded, in one call.
+  /// About so many samples are published in one call.
   private static let publishedAtOnce = 256
-  private static let renewedAtOnce = 48
 
   package init(concurrency: Int, watchdog: Watchdog) {
     self.concurrency = concurrency
@@ -267,12 +266,12 @@ package struct RunTable: Sendable {
     return samples
   }
 
-  /// The progress that the next renewal of the lease of `worker` records; of very many tasks a part, as in
+  /// The progress that the next renewal of the lease of `worker` records; of more than `atOnce` tasks a part, as in
   /// ``takePublished()``.
-  package mutating func takeRenewed(of worker: WorkerID, now: BootInstant) -> [ProgressSample] {
+  package mutating func takeRenewed(of worker: WorkerID, atOnce: Int, now: BootInstant) -> [ProgressSample] {
     var samples: [ProgressSample] = []
     rounds.renewed += 1
-    let parts = current.count / Self.renewedAtOnce + 1
+    let parts = current.count / atOnce + 1
     for id in current.values where (id.number + rounds.renewed) % parts == 0 && runs[id]?.worker == worker {
       guard let reading = runs[id]?.meter.takeRenewed(now: now), let run = runs[id] else { continue }
       samples.append(run.sample(reading))

@@ -271,8 +271,8 @@ package actor Runner {
   }
 
   /// The samples that the next renewal of `lease` records.
-  package func renewalSamples(of lease: Lease, now: BootInstant) -> [ProgressSample] {
-    table.takeRenewed(of: lease.worker, now: now)
+  package func renewalSamples(of lease: Lease, atOnce: Int, now: BootInstant) -> [ProgressSample] {
+    table.takeRenewed(of: lease.worker, atOnce: atOnce, now: now)
   }
 
   /// How many tasks of a host are of use at once, for hosts where tasks of `lease` stand in line or are refused.

@@ -15,8 +15,6 @@ struct ServerOutages: Sendable {
     var tasks: Set<UniqueID> = []
   }
 
-  /// A server that is back sooner costs an attempt or two, and its tasks need not wait.
-  static let patience = Duration.seconds(5)
   /// What was served longer ago tells nothing of now.
   static let memory = Duration.seconds(3600)
   /// Failures that are further apart are not of one outage.
@@ -73,7 +71,7 @@ struct ServerOutages: Sendable {
     let isSure = sign == .unreachable || run.tasks.count >= Self.tasks
     return ServerFailure(
       server: server, isWholeHost: !servedAt.keys.contains { $0.host == server.host && $0 != server },
-      failure: failure, isOut: isKnown && isSure && time >= Self.patience, isUnreachable: sign == .unreachable,
+      failure: failure, isOut: isKnown && isSure, isUnreachable: sign == .unreachable,
       failing: time)
   }
 }

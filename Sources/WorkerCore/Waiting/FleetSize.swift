@@ -18,4 +18,9 @@ package final class FleetSize: Sendable {
   package func pause(_ pause: Duration, of few: Int, atMost longest: Duration) -> Duration {
     min(pause * Double(max(few, workers)) / Double(few), max(pause, longest))
   }
+
+  /// How many each may do of what all together do as many of as `few` of them with `number` each; at least one.
+  package func share(_ number: Int, of few: Int) -> Int {
+    max(1, number * few / max(few, workers))
+  }
 }

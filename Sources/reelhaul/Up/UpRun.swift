@@ -248,7 +248,8 @@ struct UpRun {
   /// Waits until all workers have seen each other's leases, and all partitions are read.
   private func waitUntilDealt(_ fleet: LocalFleet) async throws {
     let deadline = BootInstant.now + Self.readiness
-    try await Task.sleep(for: DealtCommandSource.interval * 2)
+    // Each looks at them with its own renewals.
+    try await Task.sleep(for: WorkerSettings().renewalInterval * 2)
     guard let commands = commands(of: fleet) else { return }
     // A request may fail while the broker is busy with a new group.
     while await (try? commands.hasEveryPartition()) != true {
