@@ -31,20 +31,21 @@ extension MemoryState {
       if outage.failedAt.advanced(bySeconds: 1) < now {
         outage.failedAt = now
         outage.isWholeHost = outage.isWholeHost && failure.isWholeHost
-        outage.isUnreachable = failure.isUnreachable
+        outage.isUnreachable = outage.isUnreachable || failure.isUnreachable
         outage.failure = failure.failure
         outages[failure.server] = outage
       }
       return isOn
     }
     let began = now.advanced(by: .zero - failure.failing)
-    let isBackSince = outage?.servedAt
-    guard failure.isOut, isBackSince.map({ $0 < began }) ?? true else { return false }
+    let servedAt = outage?.servedAt
+    guard failure.isOut, servedAt.map({ $0 < max(began, now.advanced(bySeconds: -30)) }) ?? true else { return false }
     // A server that is back soon costs an attempt or two; one that goes again and again would cost them all.
-    let goesAgain = isBackSince.map { $0.advanced(bySeconds: 600) > now } ?? false
+    let goesAgain = servedAt.map { $0.advanced(bySeconds: 600) > now } ?? false
     guard failure.failing >= .seconds(goesAgain ? 1 : 5) else { return false }
     outages[failure.server] = MemoryOutage(
-      isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: began, failedAt: now,
+      isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: max(began, servedAt ?? began),
+      failedAt: now,
       failure: failure.failure)
     return true
   }
@@ -54,7 +55,9 @@ extension MemoryState {
     for (server, outage) in outages {
       if let age = servers[server] {
         let time = now.advanced(by: .zero - age)
-        if time > max(outage.since, outage.servedAt ?? outage.since) { outages[server]?.servedAt = time }
+        if time > max(outage.since, outage.servedAt?.advanced(bySeconds: 2) ?? outage.since) {
+          outages[server]?.servedAt = time
+        }
       } else if hosts.contains(server.host) {
         outages[server]?.isWholeHost = false
       }
@@ -64,16 +67,21 @@ extension MemoryState {
   /// The limits of the hosts that are out: one task at a time asks, when it is time. None where none has asked for minutes.
   mutating func putOutagesInForce() {
     outages = outages.filter { $0.value.failedAt.advanced(bySeconds: 3600) >= now }
-    let asked = outages.filter { $0.value.isOn(now: now) && $0.value.probeAt.advanced(bySeconds: 180) > now }
-    outageLimits = Dictionary(grouping: asked, by: \.key.host)
+    outageLimits = Dictionary(grouping: askedOutages, by: \.key.host)
       .filter { $0.value.allSatisfy(\.value.isWholeHost) }
       .mapValues { $0.contains { $0.value.probeAt <= now } ? 1 : 0 }
   }
 
+  private var askedOutages: [TaskServer: MemoryOutage] {
+    outages.filter { $0.value.isOn(now: now) && $0.value.probeAt.advanced(bySeconds: 180) > now }
+  }
+
   /// The oldest outage of a server of the host.
   func outage(of host: String) -> HostOutage? {
-    outages.filter { $0.key.host == host && $0.value.isOn(now: now) }.values.min { $0.since < $1.since }.map {
-      HostOutage(since: $0.since, probeAt: $0.probeAt, code: $0.failure.code, message: $0.failure.message)
+    askedOutages.filter { $0.key.host == host }.min { $0.value.since < $1.value.since }.map { server, outage in
+      HostOutage(
+        server: server.name, since: outage.since, probeAt: outage.probeAt, code: outage.failure.code,
+        message: outage.failure.message)
     }
   }
 }

@@ -125,6 +125,10 @@ extension CurlTransfer {
         .outOfResources, isRetryable: true,
         message: "the host's name cannot be looked up: the machine lacks threads or files")
     }
+    // A machine that is off does not refuse.
+    if result == CURLE_OPERATION_TIMEDOUT, !easy.hasConnected {
+      return CurlError(.connectFailed, isRetryable: true, message: easy.detail)
+    }
     return CurlError(result: result, detail: easy.detail)
   }
 

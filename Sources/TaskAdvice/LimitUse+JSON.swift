@@ -17,6 +17,7 @@ extension LimitUse {
       json.name("outage")
       guard let outage else { return json.null() }
       json.object { json in
+        json.member("server", outage.server)
         json.member("since", outage.since.description)
         json.member("probeAt", outage.probeAt.description)
         json.member("code", outage.code.rawValue)

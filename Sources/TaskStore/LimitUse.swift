@@ -58,6 +58,8 @@ package struct HostLimit: Hashable, Sendable {
 
 /// A server of a host has served tasks, and does so no more.
 package struct HostOutage: Hashable, Sendable {
+  /// With its port; of S3 `BUCKET.s3`.
+  package var server: String
   package var since: Timestamp
   /// When a task asks again.
   package var probeAt: Timestamp
@@ -65,7 +67,8 @@ package struct HostOutage: Hashable, Sendable {
   package var code: TaskFailure.Code
   package var message: String
 
-  package init(since: Timestamp, probeAt: Timestamp, code: TaskFailure.Code, message: String) {
+  package init(server: String, since: Timestamp, probeAt: Timestamp, code: TaskFailure.Code, message: String) {
+    self.server = server
     self.since = since
     self.probeAt = probeAt
     self.code = code

@@ -31,7 +31,7 @@ package struct TaskServer: Hashable, Sendable {
   }
 
   /// Whether requests went to it; `server` is where the last one went. A redirect may have led elsewhere.
-  package func isAt(_ server: String) -> Bool { name == host || name == server.lowercased() }
+  package func isAt(_ server: String) -> Bool { name == host || name == server || name == server.lowercased() }
 }
 
 /// A failure of a task that its server may be the cause of.

@@ -281,6 +281,18 @@ import Testing
     }
   }
 
+  @Test("a connection that nobody accepts in time cannot be made, as if it were refused")
+  func aConnectionThatNobodyAccepts() async throws {
+    // Two connections fill its line: what comes then gets no answer, as from a machine that is off.
+    let listener = try FullListener()
+    defer { listener.close() }
+    try await withClient { _, client in
+      let request = CurlRequest(url: "http://127.0.0.1:\(listener.port)/", deadline: .milliseconds(300))
+      let error = await failure(of: request, client)
+      #expect(error?.code == .connectFailed && error?.isRetryable == true)
+    }
+  }
+
   @Test(
     "a URL with another scheme or with a password is not requested",
     arguments: [
@@ -334,5 +346,40 @@ private func failure(
 extension Result where Failure == any Error {
   fileprivate static func async(_ body: () async throws -> Success) async -> Self {
     do { return .success(try await body()) } catch { return .failure(error) }
+  }
+}
+
+/// Listens, and accepts nothing.
+private final class FullListener {
+  private var sockets: [Int32] = []
+  let port: UInt16
+
+  init() throws {
+    let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = inet_addr("127.0.0.1")
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let bytes = length
+    port = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        _ = bind(listener, address, bytes)
+        _ = listen(listener, 0)
+        _ = getsockname(listener, address, &length)
+      }
+      return UInt16(bigEndian: pointer.pointee.sin_port)
+    }
+    sockets = [listener]
+    for _ in 0..<3 {
+      let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+      withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { _ = connect(client, $0, bytes) }
+      }
+      sockets.append(client)
+    }
+  }
+
+  func close() {
+    for socket in sockets { Glibc.close(socket) }
   }
 }

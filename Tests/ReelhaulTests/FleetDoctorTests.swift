@@ -137,7 +137,8 @@ private struct Unauditable: FleetReader {
   @Test("hosts that have stopped serving are told, and are no limits of 0")
   func hostsThatAreOutAreTold() {
     let outage = HostOutage(
-      since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9), code: .connectFailed, message: "refused")
+      server: "a.example:443", since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9),
+      code: .connectFailed, message: "refused")
     let limits = [
       LimitUse(scope: .total, name: ""),
       LimitUse(scope: .host, name: "a.example", limit: 0, outage: outage, outageLimit: 0),
@@ -145,6 +146,10 @@ private struct Unauditable: FleetReader {
     #expect(FleetDoctor.hosts(limits).status == .warning)
     #expect(
       FleetDoctor.hosts(limits).message == "a.example has served no task since \(Timestamp(microseconds: 0)): refused")
+    #expect(
+      FleetDoctor.hosts([LimitUse(scope: .host, name: "a.example", outage: outage)]).message.hasPrefix(
+        "a.example:443 has"),
+      "another server of the host serves")
     #expect(FleetDoctor.limits(limits).status == .ok)
     #expect(FleetDoctor.hosts([LimitUse(scope: .host, name: "a.example", limit: 0)]).status == .ok)
   }
@@ -226,7 +231,8 @@ private struct Unauditable: FleetReader {
     #expect(reason(Self.task(), [Self.worker()], [LimitUse(scope: .queue, name: "other", limit: 0)]) == nil)
     var out = LimitUse(scope: .host, name: "example.org", limit: 1, outageLimit: 1)
     out.outage = HostOutage(
-      since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9), code: .connectFailed, message: "refused")
+      server: "a.example:443", since: Timestamp(microseconds: 0), probeAt: Timestamp(microseconds: 9),
+      code: .connectFailed, message: "refused")
     #expect(
       reason(Self.task(), [Self.worker()], [out])?.hasPrefix("for example.org: it has served no task since") == true)
     (out.limit, out.outageLimit) = (8, nil)

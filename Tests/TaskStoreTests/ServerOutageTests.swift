@@ -129,14 +129,41 @@ import Testing
       try await store.endOutages(of: [Self.server(): .seconds(7)])
       #expect(try await Self.use(store)?.isOut == true, "what was before the outage does not end it")
       #expect(try await Self.note(store, isOut: true))
-      try await store.endOutages(of: [Self.server(): .seconds(1)])
+      try await store.endOutages(of: [Self.server(): .seconds(3)])
       #expect(try await !Self.note(store, isOut: true))
       #expect(try await Self.use(store) == nil)
       #expect(try await !Self.note(store, isOut: true, failing: .milliseconds(900)), "it may be back at once")
-      try await eventually("it goes again, which is known sooner") {
-        try await Self.note(store, isOut: true, failing: .seconds(1))
-      }
+      #expect(try await Self.note(store, isOut: true, failing: .seconds(1)), "it goes again, which is known sooner")
       #expect(try await Self.use(store)?.isOut == true)
+    }
+  }
+
+  @Test(
+    "a worker whose failures began before another one was served knows of an outage that began since",
+    arguments: StoreKind.allCases)
+  func served(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      for (server, age) in [("a.example", 20), ("b.example", 40)] {
+        #expect(try await Self.note(store, at: Self.server(server), isOut: true, failing: .seconds(100)))
+        try await store.endOutages(of: [Self.server(server): .seconds(age)])
+      }
+      #expect(try await !Self.note(store, isOut: true, failing: .seconds(100)), "it may be the worker that is cut off")
+      #expect(try await Self.note(store, at: Self.server("b.example"), isOut: true, failing: .seconds(100)))
+      #expect(try await Self.note(store, at: Self.server("b.example"), isOut: false), "for all")
+    }
+  }
+
+  @Test(
+    "a server that could not be reached does not count as reached after a failure of another kind",
+    arguments: StoreKind.allCases)
+  func unreachable(_ kind: StoreKind) async throws {
+    try await withStore(kind) { fixture in
+      let store = fixture.store
+      #expect(try await Self.note(store, isOut: true, failing: .seconds(3700)))
+      try await Task.sleep(for: .milliseconds(1100))
+      #expect(try await Self.note(store, Self.late, isOut: false))
+      #expect(try await Self.note(store, isOut: false))
     }
   }
 

@@ -15,17 +15,17 @@ import TransferEngine
 
   private mutating func begin(
     _ number: UInt64, _ source: String = "https://a.example/x", bytesDone: Int64 = 0, kind: TaskKind = .download,
-    to destination: String = "storage://default/x"
+    to destination: String = "storage://default/x", at time: Int = 0
   ) -> RunTable.ID {
     let spec = TaskSpec(id: UniqueID(high: 0, low: number), kind: kind, source: source, destination: destination)
     let checkpoint = bytesDone == 0 ? nil : Checkpoint(version: 1, bytesDone: bytesDone, payload: [])
     return table.begin(
       Claim(spec: spec, epoch: 1, attempt: 1, checkpoint: checkpoint), under: WorkerID(rawValue: 1),
-      meter: ProgressMeter(bytesDone: bytesDone, bytesTotal: nil, now: at(0)))
+      meter: ProgressMeter(bytesDone: bytesDone, bytesTotal: nil, now: at(time)))
   }
 
   private mutating func serve(_ source: String = "https://a.example/x", at time: Int) {
-    let run = begin(1000, source)
+    let run = begin(1000, source, at: time)
     table.succeeded(run, at: "a.example:443", now: at(time))
     table.returned(run)
   }
@@ -74,8 +74,8 @@ import TransferEngine
   mutating func gaps() {
     serve(at: 0)
     #expect(fail(1, at: 10) == false)
-    #expect(fail(1, at: 700) == false)
-    #expect(fail(1, at: 706) == true)
+    #expect(fail(1, at: 100) == false)
+    #expect(fail(1, at: 189) == true)
   }
 
   @Test("a server that can be reached is out if many tasks fail, and not if a few files do")
@@ -101,11 +101,61 @@ import TransferEngine
     "bytes that a run got before it failed are from before the outage, unless they are newer than its first failure")
   mutating func newBytes() {
     let run = begin(1)
-    table.observe(run, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(2000))
+    let place = HostLine.Place(server: "a.example:443")
+    table.observe(run, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(2000))
     #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(10_000))?.isOutForLong == false)
     #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(15_000))?.isOutForLong == true)
-    table.observe(run, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, now: at(16_000))
+    table.observe(run, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(16_000))
     #expect(table.suspect(away, of: run, at: nil, newBytes: 1 << 20, now: at(17_000))?.isOutForLong == false)
+  }
+
+  @Test("what an upload has given to a connection is not served; what the server has confirmed is")
+  mutating func confirmed() {
+    serve(at: 0)
+    let upload = begin(50, "storage://a/x", kind: .upload, to: "https://a.example/y")
+    let place = HostLine.Place(server: "a.example:443")
+    #expect(fail(1, at: 10) == false)
+    table.observe(upload, bytesDone: 1 << 20, bytesTotal: nil, recorded: 0, pulses: 0, at: place, now: at(14_500))
+    #expect(fail(1, at: 15) == true)
+    #expect(table.served(now: at(15_000)).values.contains(at(14_500)) == false)
+    table.observe(upload, bytesDone: 2 << 20, bytesTotal: nil, recorded: 1 << 20, pulses: 0, at: place, now: at(16_000))
+    #expect(fail(1, at: 17) == nil)
+    #expect(fail(1, at: 18) == false)
+    #expect(fail(1, at: 23) == true)
+    table.succeeded(upload, at: "a.example:443", now: at(24_000))
+    #expect(fail(1, at: 25) == false, "it has confirmed all of it")
+  }
+
+  @Test("a run that another server serves, and one whose bytes came long before its end, tell nothing of now")
+  mutating func vouches() {
+    serve(at: 0)
+    let (redirected, published) = (begin(50), begin(51))
+    let (own, other) = (HostLine.Place(server: "a.example:443"), HostLine.Place(server: "cdn.example:443"))
+    table.observe(published, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: own, now: at(2000))
+    #expect(fail(1, at: 10) == false)
+    table.observe(redirected, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: other, now: at(14_500))
+    #expect(fail(1, at: 15) == true)
+    table.succeeded(redirected, at: "cdn.example:443", now: at(16_000))
+    table.succeeded(published, at: "a.example:443", now: at(16_000))
+    #expect(fail(1, at: 17) == true)
+    #expect(table.served(now: at(17_000)).values.allSatisfy { $0 <= at(2000) })
+  }
+
+  @Test("a host is out as a whole unless another server of it has served within the hour, and does not fail, too")
+  mutating func wholes() {
+    func isWhole(_ table: inout RunTable, _ run: RunTable.ID, at second: Int) -> Bool? {
+      table.suspect(away, of: run, at: nil, newBytes: 0, now: at(second * 1000))?.isWholeHost
+    }
+    let (first, second) = (begin(1), begin(2, "http://a.example/x"))
+    serve(at: 0)
+    #expect(isWhole(&table, first, at: 10) == true)
+    serve("http://a.example/x", at: 11_000)
+    #expect(isWhole(&table, first, at: 12) == false)
+    #expect(isWhole(&table, second, at: 13) == true)
+    #expect(isWhole(&table, first, at: 14) == true)
+    serve("http://a.example/x", at: 15_000)
+    #expect(isWhole(&table, first, at: 16) == false)
+    #expect(isWhole(&table, first, at: 3616) == true, "it was long ago")
   }
 
   @Test("other failures, other kinds, and copies between two servers tell nothing of a server")
@@ -137,7 +187,7 @@ import TransferEngine
     #expect(fail(1, server: "cdn.example:443", at: 10) == nil)
     #expect(fail(1, server: "cdn.example:443", at: 20) == nil)
     #expect(fail(1, server: "A.example:443", at: 30) == false)
-    let skipped = begin(2)
+    let skipped = begin(2, at: 34_000)
     table.observe(skipped, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, now: at(34_000))
     #expect(fail(1, at: 35) == true)
     table.succeeded(skipped, at: nil, now: at(36_000))

@@ -79,7 +79,7 @@ function queues(view) {
       { name: "Scope", width: "7rem", cell: (one) => one.scope }, { name: "Name", width: "16rem", cell: (one) => one.name ? h("a", { href: tasksHref(tasksOf(one)) }, one.name) : "–" },
       { name: "Running", width: "11rem", cell: (one) => h("span", { class: "load" }, one.limit ? bar(100 * one.running / Number(one.limit), { label: "Used" }) : null, h("span", { class: "num" }, number(one.running))) },
       { name: "Limit", width: "9rem", is: "num", cell: (one) => h("span", {}, one.limit === null ? "none" : number(one.limit), edit(`Limit of ${one.scope} ${one.name}`, () => limit(one.scope, one.name, one.limit))) },
-      { name: "Room", width: "6rem", is: "num", cell: (one) => one.room === null ? "–" : number(one.room) }, { name: "", label: "Remarks", cell: (one) => one.outage ? `out for ${short(age(one.outage.since))}: ${one.outage.code}` : one.declared ? `declared: ${number(one.declared)}` : one.learned ? `learned: ${number(one.learned)}` : "" },
+      { name: "Room", width: "6rem", is: "num", cell: (one) => one.room === null ? "–" : number(one.room) }, { name: "", label: "Remarks", cell: (one) => one.outage ? `${one.outage.server} out for ${short(age(one.outage.since))}: ${one.outage.code}` : one.declared ? `declared: ${number(one.declared)}` : one.learned ? `learned: ${number(one.learned)}` : "" },
     ], all, (one) => `${one.scope} ${one.name}`)),
     can("admin") ? h("p", { "data-key": "add" }, h("button", { type: "button", onclick: addLimit }, icon("plus"), "Set another limit")) : null,
   ];

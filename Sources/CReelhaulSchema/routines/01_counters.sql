@@ -156,15 +156,9 @@ create function learned_limits() returns table (host_id int, most int) language 
      and not exists (select from live l where l.id = any(r.workers) and l.id <> all(t.tellers))
 $$;
 
--- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits.
+-- Must be a transaction of its own, because it may wait for the gate: a claim has read the old limits. The limits are found
+-- before the gate, by one worker at a time, because that reads what runs: no claim waits for it.
 create function put_learned_limits_in_force() returns void language plpgsql as $$
-begin
-  perform put_host_limits_in_force();
-  perform put_outages_in_force();
-end $$;
-
--- The limits are found before the gate, by one worker at a time, because that reads what runs: no claim waits for it.
-create function put_host_limits_in_force() returns void language plpgsql as $$
 declare
   changed int[];
   names   text[];
@@ -196,8 +190,8 @@ end $$;
 -- Tasks have failed at these servers, as they would if the servers were out. Returns for each whether its server is, so that
 -- the attempt does not count. `outs`: the worker knows that the server has served tasks, and it has seen none served since
 -- `failings` (microseconds) ago. It need not know of an outage that others have found. If another worker has seen it serve since
--- then, it is not the server that is out. A server that is back soon costs an attempt or two, and its tasks need not wait; one
--- that goes again and again would cost them all.
+-- then, it is not the server that is out; but one that nobody has seen serve for half a minute is. A server that is back soon
+-- costs an attempt or two, and its tasks need not wait; one that goes again and again would cost them all.
 create function note_failures(
   servers text[], hosts text[], wholes boolean[], outs boolean[], unreachables boolean[], failings bigint[], codes text[],
   messages text[]
@@ -217,12 +211,13 @@ begin
     select * into outage from server_outage where server = f.server;
     if found and outage.served_at is null then
       update server_outage
-         set failed_at = now(), is_whole_host = is_whole_host and f.whole, is_unreachable = f.unreachable,
+         set failed_at = now(), is_whole_host = is_whole_host and f.whole, is_unreachable = is_unreachable or f.unreachable,
              error_code = f.code, error_message = f.message
        where server = f.server and failed_at < now() - interval '1 s';  -- of many that fail together, one is enough
       answers[f.n] := is_on(outage);
-    elsif f.is_out and coalesce(outage.served_at < began, true)
+    elsif f.is_out and coalesce(outage.served_at < greatest(began, now() - interval '30 s'), true)
           and f.failing >= (case when outage.served_at > now() - interval '10 minutes' then 1e6 else 5e6 end) then
+      began := greatest(began, outage.served_at + interval '1 us');
       insert into server_outage
       values (f.server, f.host, f.whole, f.unreachable, began, now(), null, f.code, f.message)
           on conflict (server) do update
@@ -251,7 +246,7 @@ $$;
 create function end_outages(servers text[], hosts text[], ages bigint[]) returns void language plpgsql as $$
 begin
   perform from server_outage o left join unnest(servers, ages) s(server, age) on s.server = o.server
-    where now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at + interval '10 s')
+    where now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at + interval '2 s')
        or o.host = any(hosts) and s.server is null and o.is_whole_host
     order by o.server for update of o;
   if not found then
@@ -259,7 +254,7 @@ begin
   end if;
   update server_outage o set served_at = now() - make_interval(secs => s.age / 1e6)
     from unnest(servers, ages) s(server, age)
-   where o.server = s.server and now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at);
+   where o.server = s.server and now() - make_interval(secs => s.age / 1e6) > greatest(o.since, o.served_at + interval '2 s');
   -- Their hosts have servers that are not out.
   update server_outage set is_whole_host = false where host = any(hosts) and server <> all(servers) and is_whole_host;
 end $$;
@@ -274,7 +269,7 @@ create function outage_limits() returns table (host text, most int) language sql
   having bool_and(o.is_whole_host)
 $$;
 
--- Forgets outages of which nobody has heard for an hour, and puts the others in force. It may wait for the gate.
+-- Forgets outages of which nobody has heard for an hour, and puts the others in force. Must be a transaction of its own, too.
 create function put_outages_in_force() returns void language plpgsql as $$
 declare
   names text[];

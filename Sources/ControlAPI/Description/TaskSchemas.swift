@@ -167,7 +167,7 @@ extension JSONSchema {
       .must(
         "outage",
         JSONSchema.object([
-          .must("since", time), .must("probeAt", time), .must("code", text()), .must("message", text()),
+          .must("server", text()), .must("since", time), .must("probeAt", time), .must("code", text()), .must("message", text()),
         ]).orNull),
     ]))
 }

@@ -275,6 +275,9 @@ final class EasyHandle {
   /// Whether a part of the request was sent.
   var hasSent: Bool { number(CURLINFO_REQUEST_SIZE) > 0 }
 
+  /// Whether the transfer had a connection.
+  var hasConnected: Bool { number(CURLINFO_PRIMARY_PORT) != 0 }
+
   var usedHTTP2: Bool { number(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
   private func number(_ info: CURLINFO) -> Int {

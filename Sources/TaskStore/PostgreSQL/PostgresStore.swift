@@ -199,6 +199,8 @@ package final class PostgresStore: TaskStore {
 
   package func putLearnedLimitsInForce() async throws {
     try await run(StoreQueries.putLearnedLimitsInForce())
+    // Each locks the buckets of its hosts in order, which is none for both together.
+    try await run(StoreQueries.putOutagesInForce())
   }
 
   package func endStalledBatches(silentFor silence: Duration) async throws -> Int {
@@ -245,8 +247,8 @@ package final class PostgresStore: TaskStore {
         let learned = try columns["learned_limit"]
         let outageLimit = try columns["outage_limit"]
         let outage = OutageColumns(
-          since: try columns["outage_since"], probeAt: try columns["probe_at"], code: try columns["error_code"],
-          message: try columns["error_message"])
+          server: try columns["outage_server"], since: try columns["outage_since"], probeAt: try columns["probe_at"],
+          code: try columns["error_code"], message: try columns["error_message"])
         let formerNames = try columns["former_names"]
         let weight = try columns["weight"]
         return { row in
@@ -302,15 +304,16 @@ private struct VolumeColumns {
 
 /// The columns of a ``HostOutage``, which are null together.
 private struct OutageColumns {
+  var server: PostgresColumn
   var since: PostgresColumn
   var probeAt: PostgresColumn
   var code: PostgresColumn
   var message: PostgresColumn
 
   func outage(in row: PostgresRow) throws(PostgresError) -> HostOutage? {
-    guard try row[since] != nil else { return nil }
+    guard try row[server] != nil else { return nil }
     return HostOutage(
-      since: try row.time(since), probeAt: try row.time(probeAt),
+      server: try row.text(server), since: try row.time(since), probeAt: try row.time(probeAt),
       code: TaskFailure.Code(rawValue: try row.text(code)), message: try row.text(message))
   }
 }

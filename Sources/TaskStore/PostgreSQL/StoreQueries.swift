@@ -43,6 +43,7 @@ enum StoreQueries {
   static let tellHostLimits = PostgresStatement("select tell_host_limits($1, $2, $3, $4)", writes: true)
 
   static let putLearnedLimitsInForce = PostgresStatement("select put_learned_limits_in_force()", writes: true)
+  static let putOutagesInForce = PostgresStatement("select put_outages_in_force()", writes: true)
 
   /// $1: servers; $2: their hosts, in any order; $3: how many microseconds ago each has served.
   static let endOutages = PostgresStatement("select end_outages($1, $2, $3)", writes: true)
@@ -126,10 +127,12 @@ enum StoreQueries {
       select counts_as, sum(used)::int used, array_agg(name order by name) names
         from bucket where counts_as is not null group by counts_as)
     select b.scope, b.name, b.used + coalesce(f.used, 0) used, nullif(b.run_limit, unlimited()) run_limit, q.weight,
-           b.declared_limit, b.learned_limit, b.outage_limit, o.since outage_since, o.probe_at, o.error_code,
+           b.declared_limit, b.learned_limit, b.outage_limit, o.server outage_server, o.since outage_since, o.probe_at, o.error_code,
            o.error_message, coalesce(f.names, '{}') former_names
       from bucket b
-      left join (select distinct on (host) s.*, s.probe_at from server_outage s where s.is_on order by host, since) o
+      left join (
+        select distinct on (host) s.*, s.probe_at from server_outage s
+         where s.is_on and s.probe_at > now() - interval '3 minutes' order by host, since) o
         on b.scope = 'host' and o.host = b.name
       left join former f on f.counts_as = b.id
       left join lateral (select weight from queue where id = b.id offset 0) q on true

@@ -24,9 +24,6 @@ package struct ProgressMeter: Sendable {
   package private(set) var reading: Reading
   /// When the bytes last changed, or a pulse came, or the run began.
   package private(set) var lastProgress: BootInstant
-  /// When the bytes last rose, or the run began.
-  package private(set) var lastMove: BootInstant
-  private var hasMoved = false
   private var pulses = 0
   private var smoothedRate = 0.0
   /// When the run's first bytes came. Until the time constant is over, the rate is the average since then.
@@ -42,12 +39,8 @@ package struct ProgressMeter: Sendable {
     published = reading
     renewed = reading
     lastProgress = now
-    lastMove = now
     observedAt = now
   }
-
-  /// Whether bytes have moved just now. The rate falls more slowly.
-  package func isMoving(now: BootInstant) -> Bool { hasMoved && lastMove.duration(to: now) < .seconds(2) }
 
   /// `pulses` counts signs of life other than bytes.
   package mutating func observe(bytesDone: Int64, bytesTotal: Int64?, pulses: Int = 0, now: BootInstant) {
@@ -61,7 +54,6 @@ package struct ProgressMeter: Sendable {
       smoothedRate += (rate - smoothedRate) * min(1, elapsed / moving)
     }
     observedAt = now
-    if bytesDone > reading.bytesDone { (lastMove, hasMoved) = (now, true) }
     if bytesDone != reading.bytesDone || pulses != self.pulses { lastProgress = now }
     self.pulses = pulses
     reading = Reading(

@@ -59,15 +59,41 @@ package struct RunTable: Sendable {
     fileprivate let deadline: BootInstant?
     /// Nil if what happens to it tells nothing of one server.
     fileprivate let peer: TaskServer?
+    /// When its peer has served it last, or it began.
+    fileprivate private(set) var servedAt: BootInstant
+    private var servedBytes: Int64
     package fileprivate(set) var phase: Phase
     fileprivate var meter: ProgressMeter
     fileprivate private(set) var server: String?
     /// Since when it has stood in line for a connection; nil if it does not.
     fileprivate private(set) var inLineSince: BootInstant?
 
+    fileprivate init(_ claim: Claim, worker: WorkerID, deadline: BootInstant?, meter: ProgressMeter) {
+      self.claim = claim
+      self.worker = worker
+      self.deadline = deadline
+      self.meter = meter
+      peer = TaskServer(claim.spec)
+      phase = .running
+      servedAt = meter.lastProgress
+      servedBytes = meter.reading.bytesDone
+    }
+
+    /// Whether it sends to its peer. What it has given to a connection, the peer may never get.
+    fileprivate var sends: Bool { claim.spec.destination.map { !StorageURL.hasScheme($0.utf8) } ?? false }
+
     fileprivate mutating func observe(_ place: HostLine.Place, now: BootInstant) {
       server = place.server
       inLineSince = place.isInLine ? inLineSince ?? now : nil
+    }
+
+    /// Returns whether its peer has served it since the last call. A redirect may have led to another server.
+    fileprivate mutating func observe(servedBytes bytes: Int64, now: BootInstant) -> Bool {
+      let isMore = bytes > servedBytes
+      servedBytes = bytes
+      guard isMore, let peer, let server, peer.isAt(server) else { return false }
+      servedAt = now
+      return true
     }
 
     fileprivate func sample(_ reading: ProgressMeter.Reading) -> ProgressSample {
@@ -145,9 +171,7 @@ package struct RunTable: Sendable {
       detach(former, claim.spec.id, .detached(holdsSlot: true, isHandingBack: false))
     }
     current[claim.spec.id] = id
-    runs[id] = Run(
-      claim: claim, worker: worker, deadline: deadline, peer: TaskServer(claim.spec), phase: .running,
-      meter: meter)
+    runs[id] = Run(claim, worker: worker, deadline: deadline, meter: meter)
     return id
   }
 
@@ -222,12 +246,19 @@ package struct RunTable: Sendable {
 
   // MARK: Watching
 
-  /// Records the progress of a run. `pulses` counts its signs of life other than bytes.
+  /// Records the progress of a run. `pulses` counts its signs of life other than bytes, `recorded` the bytes that its last
+  /// checkpoint has.
   package mutating func observe(
-    _ id: ID, bytesDone: Int64, bytesTotal: Int64?, pulses: Int, at place: HostLine.Place = .init(), now: BootInstant
+    _ id: ID, bytesDone: Int64, bytesTotal: Int64?, recorded: Int64 = 0, pulses: Int,
+    at place: HostLine.Place = .init(),
+    now: BootInstant
   ) {
+    guard let run = runs[id] else { return }
     runs[id]?.meter.observe(bytesDone: bytesDone, bytesTotal: bytesTotal, pulses: pulses, now: now)
     runs[id]?.observe(place, now: now)
+    if runs[id]?.observe(servedBytes: run.sends ? recorded : bytesDone, now: now) == true, let peer = run.peer {
+      outages.moved(id, at: peer, now: now)
+    }
   }
 
   /// Stops the runs that make no progress or take too long. Hands back the tasks of runs that should have stopped and
@@ -300,39 +331,34 @@ package struct RunTable: Sendable {
     _ failure: TaskFailure, of id: ID, at server: String?, newBytes: Int64, now: BootInstant
   ) -> ServerFailure? {
     guard let run = runs[id], let peer = run.peer else { return nil }
-    if newBytes > 0 { outages.served(peer, at: run.meter.lastMove) }
     // A redirect may have led to another server.
     guard server.map(peer.isAt) ?? true else { return nil }
+    if newBytes > 0 { outages.served(peer, at: run.servedAt) }
     guard let sign = failure.code.signOfOutage else {
       // A server in trouble may answer, too: only a final answer shows that it is well.
       if server != nil, failure.class == .fail, failure.code.isAnswer { outages.served(peer, at: now) }
       return nil
     }
     guard failure.class == .retry else { return nil }
-    guard !current.values.contains(where: { $0 != id && isServed($0, now) && runs[$0]?.peer == peer }) else {
-      outages.served(peer, at: now)
+    if let time = outages.lastMove(at: peer, besides: id, now: now) {
+      outages.served(peer, at: time)
       return nil
     }
     let wasServed = (run.claim.checkpoint?.bytesDone ?? 0) > 0
     return outages.failed(run.claim.spec.id, at: peer, failure, sign, wasServed: wasServed, now: now)
   }
 
-  /// Whether its server sends or takes bytes of it. What only reads a storage has asked no server.
-  private func isServed(_ id: ID, _ now: BootInstant) -> Bool {
-    runs[id].map { $0.server != nil && $0.meter.isMoving(now: now) } ?? false
-  }
-
-  /// The run has succeeded: its server serves, if it was asked.
+  /// The run has succeeded: its server serves, if it was asked. It has confirmed what was sent just now; what was fetched has
+  /// been checked and published since.
   package mutating func succeeded(_ id: ID, at server: String?, now: BootInstant) {
-    if server != nil, let peer = runs[id]?.peer { outages.served(peer, at: now) }
+    if server != nil, let run = runs[id], let peer = run.peer {
+      outages.served(peer, at: run.sends ? now : run.servedAt)
+    }
   }
 
   /// When servers have served last, if the store does not know it yet: see ``told(_:)``.
   package mutating func served(now: BootInstant) -> [TaskServer: BootInstant] {
-    for id in current.values where isServed(id, now) {
-      if let peer = runs[id]?.peer { outages.served(peer, at: now) }
-    }
-    return outages.untold
+    outages.untold(now: now)
   }
 
   /// The store knows when these have served.

@@ -262,8 +262,8 @@ package actor Runner {
     for (id, work) in works {
       let ledger = work.ledger
       table.observe(
-        id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, pulses: ledger.pulseCount,
-        at: ledger.place, now: now)
+        id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, recorded: ledger.recordedBytes,
+        pulses: ledger.pulseCount, at: ledger.place, now: now)
     }
     let samples = table.takePublished()
     perform(table.look(now: now))

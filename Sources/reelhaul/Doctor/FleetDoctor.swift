@@ -146,7 +146,8 @@ struct FleetDoctor {
 
   /// Servers that have served tasks and do so no more.
   static func hosts(_ limits: [LimitUse]) -> Finding {
-    let out = limits.compactMap { use in use.outage.map { (use.name, $0) } }.sorted { $0.1.since < $1.1.since }
+    let out = limits.compactMap { use in use.outage.map { (use.isOut ? use.name : $0.server, $0) } }
+      .sorted { $0.1.since < $1.1.since }
     guard !out.isEmpty else { return Finding("hosts", .ok, "none has stopped serving") }
     var texts = out.prefix(mostHosts).map { "\($0) has served no task since \($1.since): \($1.message)" }
     if out.count > texts.count { texts.append("\(out.count - texts.count) more") }
