@@ -167,7 +167,8 @@ extension JSONSchema {
       .must(
         "outage",
         JSONSchema.object([
-          .must("server", text()), .must("since", time), .must("probeAt", time), .must("code", text()), .must("message", text()),
+          .must("server", text()), .must("since", time), .must("probeAt", time), .must("code", text()),
+          .must("message", text()),
         ]).orNull),
     ]))
 }
