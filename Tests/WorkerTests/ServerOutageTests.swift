@@ -98,6 +98,29 @@ import TransferEngine
   }
 
   @Test(
+    "what others were served before a run began does not show that its server serves, but how long it has served none")
+  mutating func servedBefore() {
+    serve(at: 0)
+    let other = begin(50)
+    let place = HostLine.Place(server: "a.example:443")
+    func failing(_ table: inout RunTable, _ run: RunTable.ID, at time: Int) -> Duration? {
+      table.suspect(away, of: run, at: nil, newBytes: 0, now: at(time))?.failing
+    }
+    table.observe(other, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(16_000))
+    #expect(failing(&table, begin(1, at: 16_500), at: 17_000) == .zero)
+    #expect(failing(&table, begin(1, at: 17_500), at: 17_900) == .milliseconds(900))
+    table.observe(other, bytesDone: 2 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(18_000))
+    #expect(failing(&table, begin(1, at: 18_500), at: 19_000) == .zero)
+    #expect(failing(&table, begin(1, at: 23_500), at: 24_000) == .seconds(5))
+    let last = begin(2, at: 23_000)
+    table.observe(other, bytesDone: 3 << 20, bytesTotal: nil, pulses: 0, at: place, now: at(25_000))
+    #expect(failing(&table, last, at: 25_100) == nil)
+    table.observe(
+      last, bytesDone: 0, bytesTotal: nil, pulses: 0, at: .init(server: place.server, isInLine: true), now: at(25_500))
+    #expect(failing(&table, last, at: 26_000) == .zero, "it has stood in line since")
+  }
+
+  @Test(
     "bytes that a run got before it failed are from before the outage, unless they are newer than its first failure")
   mutating func newBytes() {
     let run = begin(1)

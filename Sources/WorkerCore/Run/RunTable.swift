@@ -59,6 +59,8 @@ package struct RunTable: Sendable {
     fileprivate let deadline: BootInstant?
     /// Nil if what happens to it tells nothing of one server.
     fileprivate let peer: TaskServer?
+    /// When it began, or stood in line last.
+    fileprivate private(set) var askedAt: BootInstant
     /// When its peer has served it last, or it began.
     fileprivate private(set) var servedAt: BootInstant
     private var servedBytes: Int64
@@ -75,7 +77,8 @@ package struct RunTable: Sendable {
       self.meter = meter
       peer = TaskServer(claim.spec)
       phase = .running
-      servedAt = meter.lastProgress
+      askedAt = meter.lastProgress
+      servedAt = askedAt
       servedBytes = meter.reading.bytesDone
     }
 
@@ -85,6 +88,7 @@ package struct RunTable: Sendable {
     fileprivate mutating func observe(_ place: HostLine.Place, now: BootInstant) {
       server = place.server
       inLineSince = place.isInLine ? inLineSince ?? now : nil
+      if place.isInLine { askedAt = now }
     }
 
     /// Returns whether its peer has served it since the last call. A redirect may have led to another server.
@@ -342,7 +346,8 @@ package struct RunTable: Sendable {
     guard failure.class == .retry else { return nil }
     if let time = outages.lastMove(at: peer, besides: id, now: now) {
       outages.served(peer, at: time)
-      return nil
+      // What was served before the run asked tells nothing of a server that has just gone.
+      if time >= run.askedAt { return nil }
     }
     let wasServed = (run.claim.checkpoint?.bytesDone ?? 0) > 0
     return outages.failed(run.claim.spec.id, at: peer, failure, sign, wasServed: wasServed, now: now)
