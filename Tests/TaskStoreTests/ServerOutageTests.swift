@@ -129,12 +129,15 @@ import Testing
       try await store.endOutages(of: [Self.server(): .seconds(7)])
       #expect(try await Self.use(store)?.isOut == true, "what was before the outage does not end it")
       #expect(try await Self.note(store, isOut: true))
-      try await store.endOutages(of: [Self.server(): .seconds(3)])
+      try await store.endOutages(of: [Self.server(): .milliseconds(5500)])
       #expect(try await !Self.note(store, isOut: true))
       #expect(try await Self.use(store) == nil)
       #expect(try await !Self.note(store, isOut: true, failing: .milliseconds(900)), "it may be back at once")
       #expect(try await Self.note(store, isOut: true, failing: .seconds(1)), "it goes again, which is known sooner")
       #expect(try await Self.use(store)?.isOut == true)
+      try await store.endOutages(of: [Self.server(): .zero])
+      try await Task.sleep(for: .milliseconds(1500))
+      #expect(try await !Self.note(store, isOut: true, failing: .seconds(1)), "others may be served")
     }
   }
 

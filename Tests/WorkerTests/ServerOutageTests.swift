@@ -136,6 +136,7 @@ import TransferEngine
   mutating func confirmed() {
     serve(at: 0)
     let upload = begin(50, "storage://a/x", kind: .upload, to: "https://a.example/y")
+    let delete = begin(51, "https://a.example/z", kind: .delete)
     let place = HostLine.Place(server: "a.example:443")
     #expect(fail(1, at: 10) == false)
     table.observe(upload, bytesDone: 1 << 20, bytesTotal: nil, recorded: 0, pulses: 0, at: place, now: at(14_500))
@@ -147,6 +148,9 @@ import TransferEngine
     #expect(fail(1, at: 23) == true)
     table.succeeded(upload, at: "a.example:443", now: at(24_000))
     #expect(fail(1, at: 25) == false, "it has confirmed all of it")
+    #expect(fail(1, at: 30) == true)
+    table.succeeded(delete, at: "a.example:443", now: at(31_000))
+    #expect(fail(1, at: 32) == false, "it has just deleted something")
   }
 
   @Test("a run that another server serves, and one whose bytes came long before its end, tell nothing of now")
@@ -156,6 +160,8 @@ import TransferEngine
     let (own, other) = (HostLine.Place(server: "a.example:443"), HostLine.Place(server: "cdn.example:443"))
     table.observe(published, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: own, now: at(2000))
     #expect(fail(1, at: 10) == false)
+    table.observe(published, bytesDone: 0, bytesTotal: nil, pulses: 0, at: own, now: at(13_000))
+    table.observe(published, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: own, now: at(14_000))
     table.observe(redirected, bytesDone: 1 << 20, bytesTotal: nil, pulses: 0, at: other, now: at(14_500))
     #expect(fail(1, at: 15) == true)
     table.succeeded(redirected, at: "cdn.example:443", now: at(16_000))

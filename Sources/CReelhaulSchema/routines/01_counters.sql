@@ -191,7 +191,8 @@ end $$;
 -- the attempt does not count. `outs`: the worker knows that the server has served tasks, and it has seen none served since
 -- `failings` (microseconds) ago. It need not know of an outage that others have found. If another worker has seen it serve since
 -- then, it is not the server that is out; but one that nobody has seen serve for half a minute is. A server that is back soon
--- costs an attempt or two, and its tasks need not wait; one that goes again and again would cost them all.
+-- costs an attempt or two, and its tasks need not wait; one that was out minutes ago and goes again would cost them all.
+-- `served_at` may be some seconds late.
 create function note_failures(
   servers text[], hosts text[], wholes boolean[], outs boolean[], unreachables boolean[], failings bigint[], codes text[],
   messages text[]
@@ -216,7 +217,9 @@ begin
        where server = f.server and failed_at < now() - interval '1 s';  -- of many that fail together, one is enough
       answers[f.n] := is_on(outage);
     elsif f.is_out and coalesce(outage.served_at < greatest(began, now() - interval '30 s'), true)
-          and f.failing >= (case when outage.served_at > now() - interval '10 minutes' then 1e6 else 5e6 end) then
+          and f.failing >= (
+            case when outage.failed_at > now() - interval '10 minutes' and outage.served_at < now() - interval '5 s'
+                 then 1e6 else 5e6 end) then
       began := greatest(began, outage.served_at + interval '1 us');
       insert into server_outage
       values (f.server, f.host, f.whole, f.unreachable, began, now(), null, f.code, f.message)

@@ -43,6 +43,8 @@ package actor LeaseKeeper {
   private static let tellsEvery = Duration.seconds(2)
   /// About so many tasks' progress is recorded with a renewal, in a fleet of few workers: each costs PostgreSQL 30 µs.
   private static let recordedAtOnce = 48
+  /// However many workers there are, the progress of each task has its turn before long.
+  private static let leastRecordedAtOnce = 12
 
   private var clock = ClockWatch()
 
@@ -187,7 +189,7 @@ package actor LeaseKeeper {
       }
       let sentAt = BootInstant.now
       let samples = await runner.renewalSamples(
-        of: lease, atOnce: fleet.share(Self.recordedAtOnce, of: 5), now: sentAt)
+        of: lease, atOnce: max(Self.leastRecordedAtOnce, fleet.share(Self.recordedAtOnce, of: 5)), now: sentAt)
       let renewal = try await store.renew(worker, samples: samples)
       recovered()
       await performAndWake(machine.renewed(worker, sentAt: sentAt, isAlive: renewal.isAlive, now: .now))

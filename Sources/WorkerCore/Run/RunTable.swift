@@ -93,8 +93,9 @@ package struct RunTable: Sendable {
 
     /// Returns whether its peer has served it since the last call. A redirect may have led to another server.
     fileprivate mutating func observe(servedBytes bytes: Int64, now: BootInstant) -> Bool {
+      // What a file had before may be read again.
       let isMore = bytes > servedBytes
-      servedBytes = bytes
+      servedBytes = max(bytes, servedBytes)
       guard isMore, let peer, let server, peer.isAt(server) else { return false }
       servedAt = now
       return true
@@ -353,12 +354,12 @@ package struct RunTable: Sendable {
     return outages.failed(run.claim.spec.id, at: peer, failure, sign, wasServed: wasServed, now: now)
   }
 
-  /// The run has succeeded: its server serves, if it was asked. It has confirmed what was sent just now; what was fetched has
-  /// been checked and published since.
+  /// The run has succeeded: its server serves, if it was asked. It has just confirmed what was sent or deleted; what was
+  /// fetched has been checked and published since.
   package mutating func succeeded(_ id: ID, at server: String?, now: BootInstant) {
-    if server != nil, let run = runs[id], let peer = run.peer {
-      outages.served(peer, at: run.sends ? now : run.servedAt)
-    }
+    guard server != nil, let run = runs[id], let peer = run.peer else { return }
+    let isConfirmed = run.sends || run.claim.spec.kind == .delete
+    outages.served(peer, at: isConfirmed ? now : max(run.servedAt, run.askedAt))
   }
 
   /// When servers have served last, if the store does not know it yet: see ``told(_:)``.

@@ -96,6 +96,8 @@ package actor Runner {
   /// Returns whether a success is written.
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async -> Bool {
     var outcome = outcome
+    // A short run may end before it is sampled.
+    observe(id, ledger, now: .now)
     switch outcome {
     case .failed(let failure): outcome = .failed(await judge(failure, of: id, ledger))
     case .succeeded: table.succeeded(id, at: ledger.place.server, now: .now)
@@ -259,15 +261,16 @@ package actor Runner {
 
   /// Reads the progress of every run, stops runs that make none, and returns the samples to publish.
   package func sample(now: BootInstant) -> [ProgressSample] {
-    for (id, work) in works {
-      let ledger = work.ledger
-      table.observe(
-        id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, recorded: ledger.recordedBytes,
-        pulses: ledger.pulseCount, at: ledger.place, now: now)
-    }
+    for (id, work) in works { observe(id, work.ledger, now: now) }
     let samples = table.takePublished()
     perform(table.look(now: now))
     return samples
+  }
+
+  private func observe(_ id: RunTable.ID, _ ledger: RunLedger, now: BootInstant) {
+    table.observe(
+      id, bytesDone: ledger.bytesDone, bytesTotal: ledger.bytesTotal, recorded: ledger.recordedBytes,
+      pulses: ledger.pulseCount, at: ledger.place, now: now)
   }
 
   /// The samples that the next renewal of `lease` records.

@@ -73,8 +73,8 @@ struct ServerOutages: Sendable {
 
   /// When those have served last that have served since the store was told.
   mutating func untold(now: BootInstant) -> [TaskServer: BootInstant] {
-    moves = moves.filter { $0.value.last.duration(to: now) < Self.recently }
     for (server, moves) in moves { served(server, at: moves.last) }
+    moves = moves.filter { $0.value.last.duration(to: now) < Self.recently }
     return untold
   }
 
