@@ -41,9 +41,11 @@ extension MemoryState {
     let servedAt = outage?.servedAt
     guard failure.isOut, servedAt.map({ $0 < max(began, now.advanced(bySeconds: -30)) }) ?? true else { return false }
     // A server that is back soon costs an attempt or two; one that was out minutes ago and goes again would cost them all.
-    let goesAgain = outage.map { outage in
-      outage.failedAt.advanced(bySeconds: 600) > now && outage.servedAt.map { $0.advanced(bySeconds: 5) < now } ?? false
-    } ?? false
+    let goesAgain =
+      outage.map { outage in
+        outage.failedAt.advanced(bySeconds: 600) > now
+          && outage.servedAt.map { $0.advanced(bySeconds: 5) < now } ?? false
+      } ?? false
     guard failure.failing >= .seconds(goesAgain ? 1 : 5) else { return false }
     outages[failure.server] = MemoryOutage(
       isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: max(began, servedAt ?? began),
