@@ -46,7 +46,7 @@ extension MemoryState {
         outage.failedAt.advanced(bySeconds: 600) > now
           && outage.servedAt.map { $0.advanced(bySeconds: 5) < now } ?? false
       } ?? false
-    guard failure.failing >= .seconds(goesAgain ? 1 : 5) else { return false }
+    guard failure.failing >= (goesAgain ? .seconds(1) : ServerFailure.patience) else { return false }
     outages[failure.server] = MemoryOutage(
       isWholeHost: failure.isWholeHost, isUnreachable: failure.isUnreachable, since: max(began, servedAt ?? began),
       failedAt: now,

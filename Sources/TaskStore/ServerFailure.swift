@@ -46,6 +46,8 @@ package struct ServerFailure: Hashable, Sendable {
   package var isUnreachable: Bool
   /// For how long it has served none.
   package var failing: Duration
+  /// What serves again sooner was not out; `note_failures` (01_counters.sql) has it, too.
+  package static let patience = Duration.seconds(5)
 
   package init(
     server: TaskServer, isWholeHost: Bool, failure: TaskFailure, isOut: Bool, isUnreachable: Bool, failing: Duration

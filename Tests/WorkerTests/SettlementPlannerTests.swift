@@ -8,13 +8,13 @@ import WorkerCore
   private func settle(
     _ outcome: RunOutcome, attempt: Int = 1, epoch: Int = 1, retry: RetryPolicy = RetryPolicy(),
     stop: StopReason? = nil,
-    newBytes: Int64 = 0, size: Int64? = nil, generation: Int = 0, seed: UInt64 = 1
+    newBytes: Int64 = 0, size: Int64? = nil, generation: Int = 0, extraDelay: Duration = .zero, seed: UInt64 = 1
   ) -> Settlement.Outcome? {
     var planner = SettlementPlanner(seed: seed)
     return planner.settlement(
       of: .init(
         attempt: attempt, epoch: epoch, retry: retry, outcome: outcome, stop: stop, newBytes: newBytes, size: size,
-        generation: generation))
+        generation: generation, extraDelay: extraDelay))
   }
 
   private func failure(_ class: TaskFailure.Class, retryAfter: Int? = nil) -> TaskFailure {
@@ -53,6 +53,18 @@ import WorkerCore
       }
     }
     #expect(settle(.failed(failure(.retry)), attempt: 3, retry: retry) == .failed(failure(.retry), retryIn: nil))
+  }
+
+  @Test("a task that waits for what is known later waits for its interval, too")
+  func waitsLonger() {
+    let again = RunOutcome.failed(failure(.retry))
+    let retry = RetryPolicy(intervals: [2])
+    #expect(
+      settle(again, retry: retry, extraDelay: .seconds(5)) == .failed(failure(.retry), retryIn: .seconds(7)))
+    #expect(
+      settle(again, retry: retry, newBytes: 1 << 30, extraDelay: .seconds(5))
+        == .progressed(failure(.retry), retryIn: .seconds(7)))
+    #expect(settle(.failed(failure(.fail)), extraDelay: .seconds(5)) == .failed(failure(.fail), retryIn: nil))
   }
 
   private static let progress = SettlementPlanner.progress

@@ -96,15 +96,18 @@ package actor Runner {
   /// Returns whether a success is written.
   private func settle(_ id: RunTable.ID, _ ledger: RunLedger, _ outcome: RunOutcome) async -> Bool {
     var outcome = outcome
+    var extraDelay = Duration.zero
     // A short run may end before it is sampled.
     observe(id, ledger, now: .now)
     switch outcome {
-    case .failed(let failure): outcome = .failed(await judge(failure, of: id, ledger))
+    case .failed(var failure):
+      extraDelay = await judge(&failure, of: id, ledger)
+      outcome = .failed(failure)
     case .succeeded: table.succeeded(id, at: ledger.place.server, now: .now)
     case .stopped: break
     }
     let stop = ledger.isLost ? .abandoned : table.stopReason(of: id)
-    let decision = planner.settlement(of: end(of: ledger, outcome, stop))
+    let decision = planner.settlement(of: end(of: ledger, outcome, stop, extraDelay))
     guard let decision else {
       if works[id]?.isHandedBack != true { count(id, .lost) }
       return false
@@ -120,23 +123,28 @@ package actor Runner {
     return written?.isSuccess ?? false
   }
 
-  /// A failure that is the server's is none of the task's.
-  private func judge(_ failure: TaskFailure, of id: RunTable.ID, _ ledger: RunLedger) async -> TaskFailure {
-    var failure = table.judge(failure, of: id, now: .now)
+  /// A failure that is the server's is none of the task's. Returns for how long that cannot be known: tasks that were tried
+  /// again before would use up their attempts.
+  private func judge(_ failure: inout TaskFailure, of id: RunTable.ID, _ ledger: RunLedger) async -> Duration {
+    failure = table.judge(failure, of: id, now: .now)
     let suspicion = table.suspect(
       failure, of: id, at: ledger.place.server, newBytes: ledger.newBytes, now: .now)
-    guard let suspicion else { return failure }
-    if (try? await store.note(suspicion, under: ledger.lease)) == true { failure.class = .wait }
-    return failure
+    guard let suspicion else { return .zero }
+    if (try? await store.note(suspicion, under: ledger.lease)) == true {
+      failure.class = .wait
+      return .zero
+    }
+    return suspicion.isOut ? max(.zero, ServerFailure.patience - suspicion.failing) : .zero
   }
 
   private func end(
-    of ledger: RunLedger, _ outcome: RunOutcome, _ stop: StopReason?
+    of ledger: RunLedger, _ outcome: RunOutcome, _ stop: StopReason?, _ extraDelay: Duration = .zero
   ) -> SettlementPlanner.Run {
     let claim = ledger.claim
     return .init(
       attempt: claim.attempt, epoch: claim.epoch, retry: retry(of: claim), outcome: outcome, stop: stop,
-      newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration)
+      newBytes: ledger.newBytes, size: ledger.bytesTotal, generation: ledger.recordedGeneration,
+      extraDelay: extraDelay)
   }
 
   /// Counts the end of a run, once: a run that was handed back returns later.

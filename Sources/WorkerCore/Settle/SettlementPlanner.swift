@@ -23,10 +23,12 @@ package struct SettlementPlanner: Sendable {
     package var size: Int64?
     /// The generation of the checkpoint that the bytes belong to, from 0.
     package var generation: Int
+    /// How much longer than its policy says the task waits for another attempt.
+    package var extraDelay: Duration
 
     package init(
       attempt: Int, epoch: Int, retry: RetryPolicy, outcome: RunOutcome, stop: StopReason? = nil, newBytes: Int64 = 0,
-      size: Int64? = nil, generation: Int = 0
+      size: Int64? = nil, generation: Int = 0, extraDelay: Duration = .zero
     ) {
       self.attempt = attempt
       self.epoch = epoch
@@ -36,6 +38,7 @@ package struct SettlementPlanner: Sendable {
       self.newBytes = newBytes
       self.size = size
       self.generation = generation
+      self.extraDelay = extraDelay
     }
 
     /// The limit is high, because even a server that always fails may send a few bytes first.
@@ -80,8 +83,8 @@ package struct SettlementPlanner: Sendable {
     let attempt = run.madeProgress ? 0 : run.attempt
     let uncounted = run.epoch - run.attempt
     return switch run.retry.decision(after: failure, attempt: attempt, uncounted: uncounted, using: &random) {
-    case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
-    case .retry(let delay): .failed(failure, retryIn: delay)
+    case .retry(let delay) where attempt == 0: .progressed(failure, retryIn: delay + run.extraDelay)
+    case .retry(let delay): .failed(failure, retryIn: delay + run.extraDelay)
     case .fail: .failed(failure, retryIn: nil)
     case .wait(let delay) where attempt == 0: .progressed(failure, retryIn: delay)
     case .wait(let delay): .released(reason: failure, delay: delay)
